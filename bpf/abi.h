@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The contract between bpf/ (kernel) and user/: map keys and values, ring records, the
+ * configuration, limits, and the lists of losses and statistics. Included by both compilers.
+ * Fixed-width fields, no padding left to the compiler, sizes asserted.
+ */
+#ifndef HB_ABI_H
+#define HB_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+/*
+ * Entry points of the malloc family by meaning; a probe's cookie carries one. Arguments are
+ * those of the C prototypes.
+ *   X(enum suffix, name shown to people)
+ */
+#define HB_FN_LIST(X)                                                                             \
+	X(MALLOC, "malloc")                                                                       \
+	X(CALLOC, "calloc")                                                                       \
+	X(REALLOC, "realloc")                                                                     \
+	X(REALLOCARRAY, "reallocarray")                                                           \
+	X(POSIX_MEMALIGN, "posix_memalign")                                                       \
+	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                  \
+	X(VALLOC, "valloc")	/* (size), whole pages: valloc, pvalloc */                        \
+	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, free_aligned_sized */
+
+#define HB_FN_ENUM(id, name) HB_FN_##id,
+enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
+
+/*
+ * Cookie of a probe (bpf_get_attach_cookie): where in its file the probe sits and what it means.
+ *   bits  0..7   enum hb_fn
+ *   bits  8..15  HB_COOKIE_* flags
+ *   bits 16..23  bytes between rsp at the probed instruction and the return address, in words
+ *                of 8; return probes ignore it
+ *   bits 24..31  slot in `wrappers`
+ *   bits 32..63  file offset of the probed instruction; regs->ip minus it is the load bias of
+ *                the allocator's text, which makes the ranges in hb_lib comparable
+ */
+#define HB_COOKIE_FN(c)	      ((__u32)(c) & 0xff)
+#define HB_COOKIE_FLAGS(c)    (((__u32)(c) >> 8) & 0xff)
+#define HB_COOKIE_SP_BYTES(c) ((((__u32)(c) >> 16) & 0xff) * 8)
+#define HB_COOKIE_SLOT(c)     (((__u32)(c) >> 24) & 0xff)
+#define HB_COOKIE_OFF(c)      ((__u32)((c) >> 32))
+#define HB_COOKIE(fn, flags, sp_bytes, slot, off)                                                 \
+	((__u64)(fn) | (__u64)(flags) << 8 | (__u64)((sp_bytes) / 8) << 16 | (__u64)(slot) << 24 | \
+	 (__u64)(off) << 32)
+#define HB_COOKIE_SP_BYTES_MAX (0xff * 8)
+#define HB_SLOT_MAX	       256
+
+/*
+ * Some argument values make an entry point jump (not call) into another probed one, which then
+ * sees the caller's return address and counts the call by itself; the first one keeps silent.
+ */
+#define HB_COOKIE_DEFER_NULL  0x1 /* realloc(NULL, n) goes on as malloc(n) */
+#define HB_COOKIE_DEFER_ALIGN 0x2 /* memalign(a <= HB_MALLOC_ALIGN, n) goes on as malloc(n) */
+#define HB_MALLOC_ALIGN	      16
+
+/*
+ * Limits. HB_STACK_MAX bounds the PCs of a stack; the -1 cases live in hb_stack.end.
+ */
+#define HB_STACK_MAX   128
+#define HB_WRAPPER_MAX 16
+#define HB_CLASS_CNT   1024
+
+/*
+ * Size classes of the sampler: below 2^HB_CLASS_BITS a class per size, above it 2^HB_CLASS_BITS
+ * classes per power of two. Both sides use this function and the same table, so the estimate is
+ * unbiased whatever the resolution (see user/sampling.h).
+ */
+#define HB_CLASS_BITS 4
+static inline __attribute__((always_inline)) __u32 hb_size_class(__u64 size)
+{
+	__u64 rest = size;
+	__u32 log2 = 0;
+
+	if (size < (1 << HB_CLASS_BITS))
+		return (__u32)size;
+	/* Position of the highest bit by halving; BPF has no instruction for it. */
+	if (rest >> 32) {
+		rest >>= 32;
+		log2 += 32;
+	}
+	if (rest >> 16) {
+		rest >>= 16;
+		log2 += 16;
+	}
+	if (rest >> 8) {
+		rest >>= 8;
+		log2 += 8;
+	}
+	if (rest >> 4) {
+		rest >>= 4;
+		log2 += 4;
+	}
+	if (rest >> 2) {
+		rest >>= 2;
+		log2 += 2;
+	}
+	if (rest >> 1)
+		log2 += 1;
+	return ((log2 - HB_CLASS_BITS + 1) << HB_CLASS_BITS) +
+	       ((__u32)(size >> (log2 - HB_CLASS_BITS)) & ((1 << HB_CLASS_BITS) - 1));
+}
+_Static_assert(HB_CLASS_CNT >= ((64 - HB_CLASS_BITS + 1) << HB_CLASS_BITS),
+	       "every 64-bit size has a class");
+_Static_assert((HB_CLASS_CNT & (HB_CLASS_CNT - 1)) == 0, "the class index is masked in BPF");
+
+/*
+ * All knobs, written once by loader before load; read-only in BPF.
+ */
+struct hb_config {
+	/* Sampled iff a 32-bit random number is below threshold[class]; 2^32 is always. */
+	__u64 threshold[HB_CLASS_CNT];
+	__u64 stack_seed; /* random; seeds the stack ids, so no target can aim for a collision */
+	__u32 stack_max;  /* PCs kept of a stack, 1..HB_STACK_MAX */
+	__u32 track_live; /* 0: allocs mode, entry programs only, account at entry */
+	__u32 exact;	  /* 1: rate 1, zero sizes count, unknown frees are told from nested ones */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
+
+/*
+ * Everything that is given up or missing. One list: BPF counts by enum, user space prints the
+ * text, in the terminal summary and in the profile's comments.
+ *   X(enum suffix, short name, what it means for the numbers)
+ * The STACK_ ones are ends of a stack other than a complete one: the sample counts, its stack is
+ * cut at the root side, and the profile marks it by a root frame "[short name]".
+ */
+#define HB_LOSS_LIST(X)                                                                           \
+	X(STACK_NO_MAPPING, "no_mapping", "stack cut: the next PC is in no known mapping")        \
+	X(STACK_NO_TABLE, "no_table", "stack cut: the mapped file has no unwind table")           \
+	X(STACK_NO_ROW, "no_row", "stack cut: no unwind information for this address")            \
+	X(STACK_READ_FAULT, "read_fault", "stack cut: stack memory could not be read")            \
+	X(STACK_UNSUPPORTED, "unsupported_rule", "stack cut: unwind rule not supported")          \
+	X(STACK_SP, "sp_not_growing", "stack cut: stack pointer did not grow")                    \
+	X(STACK_FP, "fp_rejected", "stack cut: frame-pointer step not plausible")                 \
+	X(STACK_TOO_DEEP, "truncated", "stack cut at the depth limit")                            \
+	X(STACK_GUESSED_END, "guessed_end", "stack ended after frame-pointer steps; end unproven") \
+	X(NO_SCRATCH, "no_scratch", "sample without stack: too many nested on this CPU")          \
+	X(STACKS_FULL, "stacks_full", "sample without stack: stack table full (--max-stacks)")    \
+	X(STACK_COLLISION, "stack_collision", "sample without stack: two stacks, one hash")       \
+	X(SITES_FULL, "sites_full", "allocation not counted: site table full (--max-sites)")      \
+	X(LIVE_FULL, "live_full", "allocation not in inuse: live table full (--max-live)")        \
+	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")   \
+	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")            \
+	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")               \
+	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")               \
+	X(EVENTS_FULL, "events_full", "life-cycle event lost: ring buffer full")
+
+#define HB_LOSS_ENUM(id, name, text) HB_LOSS_##id,
+enum hb_loss { HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT };
+
+/*
+ * Counters that are no losses. X(enum suffix, what is counted)
+ */
+#define HB_STAT_LIST(X)                                                                           \
+	X(HITS, "entry probe hits")                                                               \
+	X(RETURNS, "return probe hits")                                                           \
+	X(SAMPLES, "sampled allocations")                                                         \
+	X(FREES, "frees of sampled objects")                                                      \
+	X(UNKNOWN_FREES, "frees of objects not sampled or older than the profile")                \
+	X(FAILED, "sampled calls that failed")                                                    \
+	X(FRAMES, "frames walked")                                                                \
+	X(FP_STEPS, "frames walked by frame pointer")                                             \
+	X(SIGNAL_FRAMES, "signal frames walked")                                                  \
+	X(REPAIRS, "return addresses restored from return probes")                                \
+	X(FAULTED_READS, "stack reads that had to fault a page in")                               \
+	X(STACKS_COMPLETE, "stacks walked to the end")                                            \
+	X(STACKS_NEW, "stacks stored")
+
+#define HB_STAT_ENUM(id, text) HB_STAT_##id,
+enum hb_stat { HB_STAT_LIST(HB_STAT_ENUM) HB_STAT_CNT };
+
+/* Map `counters`: PERCPU_ARRAY of __u64, losses first, then statistics. */
+#define HB_COUNTER_CNT (HB_LOSS_CNT + HB_STAT_CNT)
+
+/*
+ * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process.
+ */
+struct hb_proc {
+	__u32 epoch; /* +1 at each exec: numbers of the old image are kept apart */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct hb_proc) == 8, "no padding");
+
+/*
+ * Map `sites`: HASH hb_site_key -> hb_site. Counters only grow; objects of equal size, so bytes
+ * are counts times key.size. In use = allocs - frees - untracked.
+ */
+struct hb_site_key {
+	__u64 stack_id; /* key in `stacks`, 0 = none (counted as a loss) */
+	__u64 size;	/* requested bytes */
+	__u32 tgid;
+	__u32 epoch;
+};
+_Static_assert(sizeof(struct hb_site_key) == 24, "no padding");
+
+struct hb_site {
+	__u64 allocs;	 /* sampled allocations; updated atomically */
+	__u64 frees;	 /* of these, freed or moved */
+	__u64 untracked; /* of these, never in `live` (HB_LOSS_LIVE_FULL) */
+};
+_Static_assert(sizeof(struct hb_site) == 24, "no padding");
+
+/*
+ * Map `live`: HASH hb_live_key -> hb_live, sampled objects that are not freed.
+ */
+struct hb_live_key {
+	__u64 addr;
+	__u32 tgid;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct hb_live_key) == 16, "no padding");
+
+struct hb_live {
+	__u64 stack_id;
+	__u64 size;
+	__u32 epoch;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct hb_live) == 24, "no padding");
+
+/*
+ * Map `stacks`: HASH u64 id -> hb_stack. pc[0] is the return address into the allocator's
+ * caller; every pc is a return address unless its bit in hb_stack.exact is set.
+ */
+#define HB_STACK_COMPLETE 0xffff /* end: the outermost frame was reached */
+struct hb_stack {
+	__u64 check; /* second hash over the same PCs: equal id, other check = collision */
+	__u32 tgid;
+	__u32 epoch;
+	__u16 cnt;	/* PCs */
+	__u16 end;	/* HB_STACK_COMPLETE or an enum hb_loss of the STACK_ kind */
+	__u16 fp_steps; /* frames found by frame pointer */
+	__u16 pad;
+	/* Bit n of word n/64: pc[n] is the interrupted instruction itself (below a signal frame). */
+	__u64 exact[HB_STACK_MAX / 64];
+	__u64 pc[HB_STACK_MAX];
+};
+_Static_assert(sizeof(struct hb_stack) == 24 + HB_STACK_MAX / 8 + 8 * HB_STACK_MAX, "no padding");
+_Static_assert(HB_STACK_MAX % 64 == 0, "exact has whole words");
+
+/*
+ * Map `wrappers`: ARRAY, slot (one per probed file and process) -> hb_wrappers: where the probed
+ * functions of that file lie. A call whose return address lies in one of them is nested in a call
+ * that was already decided, and does not count again.
+ */
+struct hb_range {
+	__u32 start_off; /* file offset */
+	__u32 end_off;	 /* exclusive */
+};
+_Static_assert(sizeof(struct hb_range) == 8, "no padding");
+
+struct hb_wrappers {
+	__u32 cnt;
+	__u32 pad;
+	struct hb_range range[HB_WRAPPER_MAX]; /* range[0..cnt-1], any order */
+};
+_Static_assert(sizeof(struct hb_wrappers) == 8 + 8 * HB_WRAPPER_MAX, "no padding");
+
+/*
+ * Ring `events`: life-cycle and requests of the unwinder; never samples.
+ */
+enum hb_event_type {
+	HB_EVENT_EXEC, /* the process replaced its image; hb_proc.epoch was incremented */
+	HB_EVENT_EXIT, /* the last thread ended */
+	HB_EVENT_MAPS, /* the unwinder met an address that no uploaded mapping covers */
+	HB_EVENT_CNT,
+};
+
+struct hb_event {
+	__u32 type; /* enum hb_event_type */
+	__u32 tgid;
+	__u32 epoch; /* after the event */
+	__u32 pad;
+	__u64 pc; /* HB_EVENT_MAPS: the address */
+};
+_Static_assert(sizeof(struct hb_event) == 24, "no padding");
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From the kernel's raw counts to a profile: collects sites and stacks of one process, scales
+ * each (stack, size) by the table it was drawn with, and names every address.
+ */
+#ifndef HEAP_H
+#define HEAP_H
+
+#include "../bpf/abi.h"
+#include "profile.h"
+
+struct heap;
+struct procmaps;
+
+/* What heap needs to know besides the counts; borrowed during heap_profile(). */
+struct heap_source {
+	pid_t tgid;
+	const char *comm;
+	uint64_t rate_bytes;
+	const uint64_t *threshold; /* HB_CLASS_CNT entries, as given to BPF */
+	int64_t time_ns, duration_ns;
+	bool tracks_inuse;
+	uint32_t epoch; /* the current image; in use of older ones ended with their exec */
+	const uint64_t *counters; /* HB_COUNTER_CNT sums over CPUs of map `counters` */
+	struct profile_memory memory;
+};
+
+/* Mappings of an epoch, for symbolizing its stacks. */
+struct heap_space {
+	uint32_t epoch;
+	const struct procmaps *maps; /* with elf attached where there is a file */
+};
+
+/* NULL if out of memory. */
+struct heap *heap_new(void);
+
+/* Frees the collection; NULL is fine. */
+void heap_free(struct heap *heap);
+
+/* Adds one entry of map `sites`; 0 or -ENOMEM. Equal keys add up. */
+int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *site);
+
+/* Adds one entry of map `stacks`; 0 or -ENOMEM. Copied. */
+int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack);
+
+/*
+ * Makes the profile of what was added. A site without a stack (id 0 or unknown) is kept under one
+ * location named "[no stack]"; a cut stack gets a root location "[short name of the loss]".
+ * 0 and *out (profile_clear()), or -ENOMEM.
+ */
+int heap_profile(const struct heap *heap, const struct heap_source *source,
+		 const struct heap_space *spaces, size_t space_cnt, struct symbolizer *symbolizer,
+		 struct profile *out);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is mapped where in a process, from /proc/PID/maps, and the files behind it, opened so
+ * that they are the files the process runs: through map_files, or through the process's root with
+ * device and inode compared. Never by a bare path.
+ */
+#ifndef PROCMAPS_H
+#define PROCMAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct elf_file;
+
+/* One line of the maps file. */
+struct procmap {
+	uint64_t start; /* address of the first byte */
+	uint64_t end;	/* exclusive */
+	uint64_t off;	/* file offset of `start`; 0 for anonymous memory */
+	uint64_t inode; /* 0: no file (anonymous, [heap], [vdso]) */
+	uint32_t dev_major, dev_minor;
+	bool exec;     /* x permission */
+	bool deleted;  /* the file has no name any more; the suffix is not part of `path` */
+	char *path;    /* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
+	struct elf_file *elf; /* borrowed from an elf cache; NULL until someone attaches it */
+};
+
+/* A snapshot, sorted by start, not overlapping. */
+struct procmaps {
+	struct procmap *maps; /* owned */
+	size_t cnt;
+};
+
+/*
+ * Reads the mappings of `tgid` into *out (replaced, not merged; free with procmaps_clear()).
+ * 0, -ESRCH (gone, zombie, kernel thread: no mappings), -EACCES/-EPERM, -ENOMEM.
+ * *out is untouched on failure.
+ */
+int procmaps_read(pid_t tgid, struct procmaps *out);
+
+/* Parses maps text of `len` bytes (need not be terminated); errors as above, -EBADMSG. */
+int procmaps_parse(const char *text, size_t len, struct procmaps *out);
+
+/* Frees what the snapshot owns and empties it; a zeroed struct is empty. */
+void procmaps_clear(struct procmaps *maps);
+
+/* The mapping that holds `pc`, or NULL; valid as long as the snapshot. */
+const struct procmap *procmaps_find(const struct procmaps *maps, uint64_t pc);
+
+/*
+ * Opens the file behind `map` of the running process `tgid` read-only: map_files first, else
+ * /proc/TGID/root/PATH when its device and inode are the mapped ones. Returns a descriptor that
+ * the caller closes, -ENOENT (no file behind it, or only another file of that name), -EACCES, …
+ */
+int procmaps_open(pid_t tgid, const struct procmap *map);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A finished profile of one process, in memory: what heap builds and every writer (pprof, text,
+ * top) reads. Sorted and complete, so that equal data gives equal bytes.
+ */
+#ifndef PROFILE_H
+#define PROFILE_H
+
+#include "symbolize.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The four numbers of a sample, in the order of Go's heap profile. */
+enum profile_value {
+	PROFILE_ALLOC_OBJECTS,
+	PROFILE_ALLOC_SPACE,
+	PROFILE_INUSE_OBJECTS,
+	PROFILE_INUSE_SPACE,
+	PROFILE_VALUE_CNT,
+};
+
+/* Which of them a file holds. */
+enum profile_type {
+	PROFILE_HEAP,	/* all four, default inuse_space */
+	PROFILE_ALLOCS, /* alloc_*, default alloc_space */
+	PROFILE_INUSE,	/* inuse_*, default inuse_space; samples with nothing in use left out */
+	PROFILE_TYPE_CNT,
+};
+
+/* A mapped file. */
+struct profile_mapping {
+	uint64_t start, limit, off; /* as in /proc/PID/maps */
+	char *file;		    /* owned */
+	char *build_id;		    /* owned, lower-case hex; "" if none */
+	bool has_functions, has_filenames, has_lines, has_inline_frames;
+};
+
+/* One address, or a marker for the cut root of a stack (pc 0, one frame "[reason]"). */
+struct profile_location {
+	uint64_t pc;	       /* for callers: return address - 1 */
+	size_t mapping;	       /* index + 1 in mappings; 0: none */
+	struct symbolize_result names; /* borrowed; cnt 0: only the address is known */
+};
+
+/* One (stack, size). */
+struct profile_sample {
+	const uint32_t *locations; /* indices in locations, leaf first; borrowed from the profile */
+	size_t location_cnt;
+	uint64_t size_bytes;	/* of each object */
+	uint64_t raw_allocs;	/* sampled objects */
+	uint64_t raw_inuse;	/* of these, still in use */
+	double p;		/* sampling probability of this size */
+	int64_t values[PROFILE_VALUE_CNT]; /* estimates */
+};
+
+/* A number with a name: losses, statistics, facts for comments and trailers. */
+struct profile_count {
+	const char *name; /* static */
+	const char *text; /* static: what it means */
+	uint64_t count;
+};
+
+/* What the kernel says of the process, bytes (smaps_rollup); 0 where unknown. */
+struct profile_memory {
+	uint64_t rss_bytes, heap_bytes, anonymous_bytes;
+};
+
+/* The whole. Owns all arrays; strings in names belong to the symbolizer, which must live on. */
+struct profile {
+	pid_t tgid;
+	char *comm; /* owned */
+	uint64_t rate_bytes;
+	int64_t time_ns; /* wall clock of the start, since 1970 */
+	int64_t duration_ns;
+	bool tracks_inuse; /* false: allocs mode, inuse values are meaningless */
+	struct profile_mapping *mappings;
+	size_t mapping_cnt;
+	struct profile_location *locations; /* in order of first use by samples */
+	size_t location_cnt;
+	struct profile_sample *samples; /* sorted by stack (names of PCs), then size */
+	size_t sample_cnt;
+	struct profile_count *losses; /* those that are not 0 */
+	size_t loss_cnt;
+	struct profile_count *stats; /* all of HB_STAT_LIST */
+	size_t stat_cnt;
+	struct profile_memory memory;
+	uint32_t *location_pool; /* backing of the samples' locations */
+};
+
+/* "heap", "allocs", "inuse". Static. */
+const char *profile_type_name(enum profile_type type);
+
+/* Sums values[value] over all samples. */
+int64_t profile_total(const struct profile *profile, enum profile_value value);
+
+/* True if any loss other than a cut stack was counted: the numbers are incomplete (exit 1). */
+bool profile_is_partial(const struct profile *profile);
+
+/* Frees what the profile owns and empties it. */
+void profile_clear(struct profile *profile);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Addresses to functions, files and lines, with inline frames: from DWARF of the file or of its
+ * separate debug file, else from the nearest ELF symbol, else nothing. Works per file on vma, so
+ * one answer serves every process that maps the file.
+ */
+#ifndef SYMBOLIZE_H
+#define SYMBOLIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file;
+struct symbolizer;
+
+/* One function at an address. Strings live as long as the symbolizer. */
+struct symbolize_frame {
+	const char *name;	 /* demangled; never NULL or empty */
+	const char *system_name; /* as in the file; never NULL */
+	const char *file;	 /* source path, or NULL */
+	uint32_t line;		 /* 0: unknown */
+	uint32_t start_line;	 /* line of the function's declaration; 0: unknown */
+};
+
+/* Everything at one address, innermost inline function first. */
+struct symbolize_result {
+	const struct symbolize_frame *frames; /* borrowed from the symbolizer; cnt 0: no name */
+	size_t cnt;
+};
+
+/* NULL if out of memory. */
+struct symbolizer *symbolizer_new(void);
+
+/* Frees everything it ever returned; NULL is fine. */
+void symbolizer_free(struct symbolizer *symbolizer);
+
+/*
+ * Opens the debug information of `file` (its own, or a separate file by build id, .gnu_debuglink
+ * with a matching CRC, .gnu_debugdata; dwz supplements and .dwo files beside it). Separate files
+ * are searched below `root_fd`, the root directory of the process (-1: only ours, and there only
+ * by build id). Call it while the process lives; later calls for the same file do nothing. What
+ * cannot be had is no error: names come from what there is.
+ */
+void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *file, int root_fd);
+
+/*
+ * What is at `vma` of `file` (pass return address - 1 for callers). Remembered per (file, vma).
+ * 0 with *out (cnt 0: unknown), or -ENOMEM.
+ */
+int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,
+		      struct symbolize_result *out);
+
+#endif
