@@ -23,7 +23,7 @@ WARN     := -Wall -Wextra -Werror -Wswitch-enum -Wshadow -Wstrict-prototypes -Wm
 CPPFLAGS += -D_GNU_SOURCE -DHEAPBPF_VERSION='"$(VERSION)"' -I$(BUILD) -include user/poison.h
 HB_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN) $(shell $(PKGCONF) --cflags $(PKGS)) -MMD -MP
 LIBS     := $(shell $(PKGCONF) --libs $(PKGS)) -liberty -lm -lpthread
-BPF_CFLAGS := -std=gnu11 --target=bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-function \
+BPF_CFLAGS := -std=gnu11 --target=bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \
 	-Wno-missing-declarations -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux/$(KARCH) -MMD -MP
 
 ROOM_SRCS := $(filter-out bpf/caps.bpf.c,$(wildcard bpf/*.bpf.c))

@@ -57,6 +57,8 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_COOKIE_DEFER_NULL  0x1 /* realloc(NULL, n) goes on as malloc(n) */
 #define HB_COOKIE_DEFER_ALIGN 0x2 /* memalign(a <= HB_MALLOC_ALIGN, n) goes on as malloc(n) */
 #define HB_MALLOC_ALIGN	      16
+/* The probed instruction is single-stepped by the kernel; such hits are counted apart. */
+#define HB_COOKIE_STEPPED 0x4
 
 /*
  * Limits. HB_STACK_MAX bounds the PCs of a stack; the -1 cases live in hb_stack.end.
@@ -157,7 +159,8 @@ enum hb_loss { HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT };
  * Counters that are no losses. X(enum suffix, what is counted)
  */
 #define HB_STAT_LIST(X)                                                                           \
-	X(HITS, "entry probe hits")                                                               \
+	X(HITS, "entry probe hits on emulated instructions")                                      \
+	X(STEPPED_HITS, "entry probe hits on single-stepped instructions")                        \
 	X(RETURNS, "return probe hits")                                                           \
 	X(SAMPLES, "sampled allocations")                                                         \
 	X(FREES, "frees of sampled objects")                                                      \
@@ -181,10 +184,11 @@ enum hb_stat { HB_STAT_LIST(HB_STAT_ENUM) HB_STAT_CNT };
  * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process.
  */
 struct hb_proc {
-	__u32 epoch; /* +1 at each exec: numbers of the old image are kept apart */
+	__u32 epoch; /* +1 at each exec: numbers of the old image are kept apart; atomic */
 	__u32 pad;
+	__u64 asked_ns; /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
 };
-_Static_assert(sizeof(struct hb_proc) == 8, "no padding");
+_Static_assert(sizeof(struct hb_proc) == 16, "no padding");
 
 /*
  * Map `sites`: HASH hb_site_key -> hb_site. Counters only grow; objects of equal size, so bytes

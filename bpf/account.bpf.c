@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * In: sampled allocations and frees that are decided and have their stack id. Out: the maps that
+ * user space reads at the end: `sites` (counts per process, stack and size), `live` (sampled
+ * objects not freed yet), `counters` (every loss and statistic).
+ *
+ * Knows nothing of registers, allocators or stacks. Counters at a site only grow, so a reader that
+ * comes while they change sees a state that was true at some moment for each of them.
+ */
+#include "rooms.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HB_COUNTER_CNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* Sized by loader. Not preallocated: an idle process should cost no memory. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct hb_site_key);
+	__type(value, struct hb_site);
+} sites SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1048576);
+	__type(key, struct hb_live_key);
+	__type(value, struct hb_live);
+} live SEC(".maps");
+
+/*
+ * Atomic though per CPU: uprobe programs can be preempted by another one on the same CPU, and a
+ * lost increment would be a lost loss.
+ */
+__hidden void hb_count(__u32 index, __u64 n)
+{
+	__u64 *counter = bpf_map_lookup_elem(&counters, &index);
+
+	if (counter)
+		__sync_fetch_and_add(counter, n);
+}
+
+/* The counters of a site, made if new; NULL (counted) if the table is full. */
+static struct hb_site *site_get(const struct hb_site_key *key)
+{
+	struct hb_site *site = bpf_map_lookup_elem(&sites, key);
+	struct hb_site fresh = {};
+
+	if (site)
+		return site;
+	/* -EEXIST: another CPU was faster; the second look-up finds its entry. */
+	bpf_map_update_elem(&sites, key, &fresh, BPF_NOEXIST);
+	site = bpf_map_lookup_elem(&sites, key);
+	if (!site)
+		hb_lose(HB_LOSS_SITES_FULL);
+	return site;
+}
+
+__hidden bool account_alloc(const struct hb_site_key *key)
+{
+	struct hb_site *site = site_get(key);
+
+	if (!site)
+		return false;
+	__sync_fetch_and_add(&site->allocs, 1);
+	return true;
+}
+
+__hidden void account_end(__u32 tgid, const struct hb_live *object)
+{
+	struct hb_site_key key = {
+		.stack_id = object->stack_id,
+		.size = object->size,
+		.tgid = tgid,
+		.epoch = object->epoch,
+	};
+	struct hb_site *site = bpf_map_lookup_elem(&sites, &key);
+
+	if (site)
+		__sync_fetch_and_add(&site->frees, 1);
+}
+
+/*
+ * An entry that is still there was freed without us: by a call that is not probed, or before an
+ * exec. Only the first is a loss.
+ */
+static void replace_live(const struct hb_live_key *key, const struct hb_live *object)
+{
+	struct hb_live old;
+	struct hb_live *found = bpf_map_lookup_elem(&live, key);
+
+	if (found) {
+		old = *found;
+		if (old.epoch == object->epoch)
+			hb_lose(HB_LOSS_LOST_FREE);
+		account_end(key->tgid, &old);
+	}
+	bpf_map_update_elem(&live, key, object, BPF_ANY);
+}
+
+__hidden void account_live(__u64 addr, const struct hb_site_key *key)
+{
+	struct hb_live_key at = {.addr = addr, .tgid = key->tgid};
+	struct hb_live object = {
+		.stack_id = key->stack_id,
+		.size = key->size,
+		.epoch = key->epoch,
+	};
+	struct hb_site *site;
+	long err = bpf_map_update_elem(&live, &at, &object, BPF_NOEXIST);
+
+	if (!err)
+		return;
+	if (err == -17 /* EEXIST */) {
+		replace_live(&at, &object);
+		return;
+	}
+	hb_lose(HB_LOSS_LIVE_FULL);
+	site = bpf_map_lookup_elem(&sites, key);
+	if (site)
+		__sync_fetch_and_add(&site->untracked, 1);
+}
+
+__hidden bool account_has(__u64 addr, __u32 tgid)
+{
+	struct hb_live_key key = {.addr = addr, .tgid = tgid};
+
+	return bpf_map_lookup_elem(&live, &key) != NULL;
+}
+
+__hidden bool account_take(__u64 addr, __u32 tgid, struct hb_live *object)
+{
+	struct hb_live_key key = {.addr = addr, .tgid = tgid};
+	struct hb_live *found = bpf_map_lookup_elem(&live, &key);
+	struct hb_live taken;
+
+	if (!found)
+		return false;
+	taken = *found;
+	/* Whoever deletes it owns it; a second free of one address is not counted twice. */
+	if (bpf_map_delete_elem(&live, &key))
+		return false;
+	*object = taken;
+	return true;
+}
+
+__hidden void account_restore(__u64 addr, __u32 tgid, const struct hb_live *object)
+{
+	struct hb_site_key key = {
+		.stack_id = object->stack_id,
+		.size = object->size,
+		.tgid = tgid,
+		.epoch = object->epoch,
+	};
+
+	account_live(addr, &key);
+}
+
+__hidden bool account_free(__u64 addr, __u32 tgid)
+{
+	struct hb_live object;
+
+	if (!account_take(addr, tgid, &object))
+		return false;
+	hb_stat_add(HB_STAT_FREES, 1);
+	account_end(tgid, &object);
+	return true;
+}
+
+char LICENSE[] SEC("license") = "GPL";

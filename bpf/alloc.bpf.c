@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * In: a thread of a followed process at an entry point of its allocator, or at its return. Out:
+ * calls of account with a decided, sampled allocation or free.
+ *
+ * One entry and one return handler serve every function; the cookie of the probe says which one
+ * it is (abi.h). They are attached in one of three ways: as one session program (entry asks for
+ * the return only when the call matters), or as two programs on multi or perf-event uprobes.
+ *
+ *   entry:  free       takes the object out of the live set before its address can be reused
+ *           the rest   draws; a sampled call is remembered in `inflight` with its stack
+ *   return: sampled    the call failed: nothing happened. Else it counts, and its object is alive
+ *
+ * A call made inside another one (realloc using malloc) has its return address in a probed
+ * function and does not count. State between entry and return is keyed by thread and by the
+ * address of the return address, which is unique among active calls; a call left by longjmp
+ * leaves an entry that the next call at that depth overwrites.
+ */
+#include "rooms.bpf.h"
+#include "unwind.bpf.h"
+
+/* Results of a session program's entry (kernel 6.13, d920179b3d48). */
+#define WANT_RETURN 0
+#define SKIP_RETURN 1
+
+/* Larger requests fail in every allocator (PTRDIFF_MAX). */
+#define SIZE_LIMIT (1ULL << 63)
+
+/* A call as its arguments describe it. */
+struct call {
+	__u64 size; /* requested bytes */
+	__u64 old;  /* realloc: the block to move, else 0 */
+	__u64 out;  /* posix_memalign: where the result goes, else 0 */
+};
+
+struct inflight_key {
+	__u64 ra_at; /* address of the return address */
+	__u32 tid;
+	__u32 pad;
+};
+
+struct inflight {
+	struct hb_site_key site;
+	struct call call;
+	struct hb_live moved; /* what account_take() gave for call.old */
+	__u32 has_moved;
+	__u32 sampled; /* 0: only here to finish `moved` */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct inflight_key);
+	__type(value, struct inflight);
+} inflight SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HB_SLOT_MAX);
+	__type(key, __u32);
+	__type(value, struct hb_wrappers);
+} wrappers SEC(".maps");
+
+/* a * b into *product; false if it does not fit, in which case the call fails. */
+static __always_inline bool mul(__u64 a, __u64 b, __u64 *product)
+{
+	__u64 limit = a ? ~0ULL / a : ~0ULL;
+
+	/* Hides the idiom from clang, which would make it a 128-bit product that BPF lacks. */
+	barrier_var(limit);
+	*product = a * b;
+	return b <= limit;
+}
+
+/* Arguments by function; false: the call fails, or another entry point will see it. */
+static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct call *call)
+{
+	__u64 a = PT_REGS_PARM1(ctx), b = PT_REGS_PARM2(ctx), c = PT_REGS_PARM3(ctx);
+
+	switch ((enum hb_fn)HB_COOKIE_FN(cookie)) {
+	case HB_FN_MALLOC:
+	case HB_FN_VALLOC:
+		call->size = a;
+		break;
+	case HB_FN_CALLOC:
+		if (!mul(a, b, &call->size))
+			return false;
+		break;
+	case HB_FN_REALLOC:
+		if (!a && (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_DEFER_NULL))
+			return false;
+		call->old = a;
+		call->size = b;
+		break;
+	case HB_FN_REALLOCARRAY:
+		if (!mul(b, c, &call->size))
+			return false;
+		call->old = a;
+		break;
+	case HB_FN_POSIX_MEMALIGN:
+		call->out = a;
+		call->size = c;
+		break;
+	case HB_FN_MEMALIGN:
+		if (a <= HB_MALLOC_ALIGN && (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_DEFER_ALIGN))
+			return false;
+		call->size = b;
+		break;
+	case HB_FN_FREE:
+	case HB_FN_CNT:
+		return false;
+	}
+	return call->size < SIZE_LIMIT;
+}
+
+/* Reads a word of the target's memory, faulting the page in if need be; false: unreadable. */
+static __always_inline bool read_word(__u64 at, __u64 *word)
+{
+	return !bpf_probe_read_user(word, sizeof(*word), (void *)at) ||
+	       !bpf_copy_from_user(word, sizeof(*word), (void *)at);
+}
+
+/* Is `ra` inside a probed function of the allocator whose probe we are at? */
+static bool is_nested(__u64 ip, __u64 cookie, __u64 ra)
+{
+	__u32 slot = HB_COOKIE_SLOT(cookie);
+	struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
+	__u64 off = ra - (ip - HB_COOKIE_OFF(cookie));
+
+	if (!probed)
+		return false;
+	for (__u32 i = 0; i < HB_WRAPPER_MAX; i++) {
+		if (i >= probed->cnt)
+			break;
+		/* A return address is one past its call, so the end is inside. */
+		if (off > probed->range[i].start_off && off <= probed->range[i].end_off)
+			return true;
+	}
+	return false;
+}
+
+static void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr, __u32 tgid)
+{
+	__u64 ra;
+
+	if (!addr || !hb_config.track_live || account_free(addr, tgid))
+		return;
+	/* realloc's own free of a block that it took out before; only exact runs can tell. */
+	if (hb_config.exact && read_word(PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie), &ra) &&
+	    is_nested(PT_REGS_IP(ctx), cookie, ra))
+		return;
+	hb_stat_add(HB_STAT_UNKNOWN_FREES, 1);
+}
+
+/* Remembers a call until its return. */
+static int remember(__u64 ra_at, const struct inflight *call)
+{
+	struct inflight_key key = {.ra_at = ra_at, .tid = (__u32)bpf_get_current_pid_tgid()};
+
+	if (!bpf_map_update_elem(&inflight, &key, call, BPF_ANY))
+		return WANT_RETURN;
+	hb_lose(HB_LOSS_INFLIGHT_FULL);
+	if (call->has_moved)
+		account_end(call->site.tgid, &call->moved);
+	return SKIP_RETURN;
+}
+
+/* A call that is sampled, or that moves a sampled object: takes its stack and waits. */
+static int on_taken(struct pt_regs *ctx, __u64 cookie, struct inflight *call)
+{
+	__u64 ra_at = PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie);
+	struct hb_site_key *site = &call->site;
+	__u64 ra;
+
+	if (!proc_epoch(site->tgid, &site->epoch)) {
+		hb_lose(HB_LOSS_NO_PROCESS);
+		return SKIP_RETURN;
+	}
+	if (!read_word(ra_at, &ra)) {
+		hb_lose(HB_LOSS_READ_ARG);
+		return SKIP_RETURN;
+	}
+	if (is_nested(PT_REGS_IP(ctx), cookie, ra))
+		return SKIP_RETURN;
+	if (call->sampled) {
+		hb_stat_add(HB_STAT_SAMPLES, 1);
+		site->stack_id = unwind_stack(ctx, ra, ra_at + 8, site->tgid, site->epoch);
+		site->size = call->call.size;
+	}
+	if (!hb_config.track_live) {
+		account_alloc(site);
+		return SKIP_RETURN;
+	}
+	if (call->call.old)
+		call->has_moved = account_take(call->call.old, site->tgid, &call->moved);
+	return remember(ra_at, call);
+}
+
+static __always_inline bool is_live(__u64 addr, __u32 tgid)
+{
+	return hb_config.track_live && addr && account_has(addr, tgid);
+}
+
+static int on_entry(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct inflight call = {};
+
+	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS :
+								  HB_STAT_HITS,
+		    1);
+	if (HB_COOKIE_FN(cookie) == HB_FN_FREE) {
+		on_free(ctx, cookie, PT_REGS_PARM1(ctx), tgid);
+		return SKIP_RETURN;
+	}
+	if (!read_call(ctx, cookie, &call.call))
+		return SKIP_RETURN;
+	/* realloc(p, 0) is free(p), whatever it returns. */
+	if (call.call.old && !call.call.size) {
+		on_free(ctx, cookie, call.call.old, tgid);
+		return SKIP_RETURN;
+	}
+	call.sampled = sampler_takes(call.call.size);
+	if (!call.sampled && !is_live(call.call.old, tgid))
+		return SKIP_RETURN;
+	call.site.tgid = tgid;
+	return on_taken(ctx, cookie, &call);
+}
+
+/* The block that a call returned; 0: it failed. */
+static __u64 result_of(struct pt_regs *ctx, const struct inflight *call)
+{
+	__u64 addr = PT_REGS_RC(ctx);
+
+	if (!call->call.out)
+		return addr;
+	if ((__u32)addr)
+		return 0;
+	if (!read_word(call->call.out, &addr)) {
+		hb_lose(HB_LOSS_READ_ARG);
+		return 0;
+	}
+	return addr;
+}
+
+static void on_return(struct pt_regs *ctx)
+{
+	struct inflight_key key = {
+		.ra_at = PT_REGS_SP(ctx) - 8,
+		.tid = (__u32)bpf_get_current_pid_tgid(),
+	};
+	struct inflight *found;
+	struct inflight call;
+	__u64 addr;
+
+	hb_stat_add(HB_STAT_RETURNS, 1);
+	found = bpf_map_lookup_elem(&inflight, &key);
+	if (!found)
+		return;
+	call = *found;
+	bpf_map_delete_elem(&inflight, &key);
+
+	addr = result_of(ctx, &call);
+	if (!addr) {
+		hb_stat_add(HB_STAT_FAILED, 1);
+		if (call.has_moved)
+			account_restore(call.call.old, call.site.tgid, &call.moved);
+		return;
+	}
+	if (call.has_moved)
+		account_end(call.site.tgid, &call.moved);
+	if (call.sampled && account_alloc(&call.site))
+		account_live(addr, &call.site);
+}
+
+SEC("uprobe.s")
+int hb_entry(struct pt_regs *ctx)
+{
+	on_entry(ctx);
+	return 0;
+}
+
+SEC("uprobe.s")
+int hb_return(struct pt_regs *ctx)
+{
+	on_return(ctx);
+	return 0;
+}
+
+/*
+ * One program for both ends of a call. The kernel's bpf_session_is_return changed its arguments in
+ * 7.0 (8fe4dc4f6456); comparing ip with the probed address tells the same on every kernel: no call
+ * returns to a probed prologue.
+ */
+SEC("uprobe.s")
+int hb_session(struct pt_regs *ctx)
+{
+	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
+		return on_entry(ctx);
+	on_return(ctx);
+	return 0;
+}
+
+/* The floor that the cost is measured against: does nothing. */
+SEC("uprobe.s")
+int hb_empty(struct pt_regs *ctx)
+{
+	return 0;
+}
+
+SEC("uprobe.s")
+int hb_empty_session(struct pt_regs *ctx)
+{
+	return SKIP_RETURN;
+}

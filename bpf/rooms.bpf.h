@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the BPF rooms may call of each other. Every function is __hidden: bpftool links the objects
+ * and libbpf makes them static, so they are verified where they are called.
+ */
+#ifndef HB_ROOMS_BPF_H
+#define HB_ROOMS_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "abi.h"
+
+/* The knobs; defined in sampler.bpf.c, written by loader before load. */
+extern const volatile struct hb_config hb_config;
+
+/* account: adds n to a counter; index is an enum hb_loss, or HB_LOSS_CNT + an enum hb_stat. */
+__hidden void hb_count(__u32 index, __u64 n);
+
+/* account: one more of a loss; written so that a reader sees which list it is from. */
+static __always_inline void hb_lose(enum hb_loss loss)
+{
+	hb_count(loss, 1);
+}
+
+/* account: n more of a statistic. */
+static __always_inline void hb_stat_add(enum hb_stat stat, __u64 n)
+{
+	hb_count(HB_LOSS_CNT + stat, n);
+}
+
+/* sampler: true with the probability of this size; one random draw. */
+__hidden bool sampler_takes(__u64 size);
+
+/* proc: the epoch of a followed process into *epoch; false if it is not followed. */
+__hidden bool proc_epoch(__u32 tgid, __u32 *epoch);
+
+/* proc: tells user space that `pc` is in no known mapping; at most one per process and 20 ms. */
+__hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc);
+
+/* account: counts a sampled allocation at its site. False: the site table is full (counted). */
+__hidden bool account_alloc(const struct hb_site_key *site);
+
+/* account: takes `addr` for alive, as an object of `site` that was counted before. */
+__hidden void account_live(__u64 addr, const struct hb_site_key *site);
+
+/* account: is there a live sampled object at `addr`? */
+__hidden bool account_has(__u64 addr, __u32 tgid);
+
+/*
+ * account: takes the object at `addr` out of the live set into *object. False: it is not there
+ * (not sampled, or older than the profile), *object is untouched.
+ */
+__hidden bool account_take(__u64 addr, __u32 tgid, struct hb_live *object);
+
+/* account: puts back what account_take() took, for a realloc that failed. */
+__hidden void account_restore(__u64 addr, __u32 tgid, const struct hb_live *object);
+
+/* account: counts at its site that a taken object ended. */
+__hidden void account_end(__u32 tgid, const struct hb_live *object);
+
+/*
+ * account: the object at `addr` is freed. False: it is not known, which is all one can say of
+ * most objects.
+ */
+__hidden bool account_free(__u64 addr, __u32 tgid);
+
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * In: the size of an allocation. Out: is it sampled.
+ *
+ * Stateless: each call draws one number and compares it with the probability of its size,
+ * p(s) = 1 - exp(-s/R), the law of an exponential countdown in bytes. No counter is shared between
+ * threads or lost with them; what user space divides by is the very table entry compared here.
+ */
+#include "rooms.bpf.h"
+
+const volatile struct hb_config hb_config = {};
+
+__hidden bool sampler_takes(__u64 size)
+{
+	/* The mask changes nothing (asserted in abi.h); it shows the verifier the bound. */
+	__u32 class = hb_size_class(size) & (HB_CLASS_CNT - 1);
+
+	return bpf_get_prandom_u32() < hb_config.threshold[class];
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: places in a file and the programs for them. Out: links that keep them attached until freed.
+ * Must not know what the probes mean. All links of a process die with us, so the kernel takes the
+ * breakpoints out even after SIGKILL.
+ */
+#include "uprobe_link.h"
+
+#include "cleanup.h"
+#include "vec.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+
+/* enum bpf_attach_type of newer uapi headers than the distribution's. */
+#define ATTACH_TRACE_UPROBE_MULTI   48
+#define ATTACH_TRACE_UPROBE_SESSION 57
+
+/* One attached thing: a raw link descriptor, or libbpf's object for a perf event. */
+struct entry {
+	int fd; /* -1: see link */
+	struct bpf_link *link;
+};
+
+struct uprobe_links {
+	struct entry *entries;
+	size_t cnt, cap;
+};
+
+/* The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi (uapi of 6.6). */
+struct link_create_attr {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t ref_ctr_offsets;
+	uint64_t cookies;
+	uint32_t cnt;
+	uint32_t multi_flags;
+	uint32_t pid;
+	uint32_t pad;
+};
+
+const char *uprobe_link_tier_name(enum uprobe_link_tier tier)
+{
+	static const char *const names[UPROBE_LINK_TIER_CNT] = {"session", "multi", "perf"};
+
+	return names[tier];
+}
+
+uint32_t uprobe_link_attach_type(enum uprobe_link_tier tier)
+{
+	static const uint32_t types[UPROBE_LINK_TIER_CNT] = {
+		ATTACH_TRACE_UPROBE_SESSION,
+		ATTACH_TRACE_UPROBE_MULTI,
+		0,
+	};
+
+	return types[tier];
+}
+
+int uprobe_link_create(int prog_fd, uint32_t attach_type, const char *path, const uint64_t *offs,
+		       const uint64_t *cookies, uint32_t cnt, uint32_t flags, pid_t tgid)
+{
+	struct link_create_attr attr = {
+		.prog_fd = prog_fd,
+		.attach_type = attach_type,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)offs,
+		.cookies = (uintptr_t)cookies,
+		.cnt = cnt,
+		.multi_flags = flags,
+		.pid = tgid,
+	};
+	/* The kernel takes the attribute only up to the last field it knows. */
+	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct link_create_attr, pad));
+
+	return fd < 0 ? -errno : fd;
+}
+
+struct uprobe_links *uprobe_links_new(void)
+{
+	return calloc(1, sizeof(struct uprobe_links));
+}
+
+/* Detaches everything beyond the first `cnt` entries. */
+static void links_cut(struct uprobe_links *links, size_t cnt)
+{
+	while (links->cnt > cnt) {
+		struct entry *last = &links->entries[--links->cnt];
+
+		if (last->fd >= 0)
+			close(last->fd);
+		bpf_link__destroy(last->link);
+	}
+}
+
+/* Takes over fd and link, also on failure. */
+static int links_push(struct uprobe_links *links, int fd, struct bpf_link *link)
+{
+	int err = vec_reserve(&links->entries, &links->cap, links->cnt + 1);
+
+	if (err) {
+		if (fd >= 0)
+			close(fd);
+		bpf_link__destroy(link);
+		return err;
+	}
+	links->entries[links->cnt++] = (struct entry){.fd = fd, .link = link};
+	return 0;
+}
+
+/* One multi or session link over the points, or over those that want a return probe. */
+static int add_multi(struct uprobe_links *links, const struct bpf_program *prog,
+		     uint32_t attach_type, pid_t tgid, const char *path,
+		     const struct uprobe_link_point *points, size_t cnt, bool returns)
+{
+	_cleanup_free_ uint64_t *offs = calloc(cnt, sizeof(*offs));
+	_cleanup_free_ uint64_t *cookies = calloc(cnt, sizeof(*cookies));
+	uint32_t used = 0;
+	int fd;
+
+	if (!offs || !cookies)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		if (returns && !points[i].returns)
+			continue;
+		offs[used] = returns ? points[i].fn_off : points[i].off;
+		cookies[used++] = points[i].cookie;
+	}
+	if (!used)
+		return 0;
+	fd = uprobe_link_create(bpf_program__fd(prog), attach_type, path, offs, cookies, used,
+				returns ? UPROBE_LINK_F_RETURN : 0, tgid);
+	return fd < 0 ? fd : links_push(links, fd, NULL);
+}
+
+/* One perf event per point. */
+static int add_perf(struct uprobe_links *links, const struct bpf_program *prog, pid_t tgid,
+		    const char *path, const struct uprobe_link_point *points, size_t cnt,
+		    bool returns)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = points[i].cookie,
+			    .retprobe = returns);
+		struct bpf_link *link;
+		int err;
+
+		if (returns && !points[i].returns)
+			continue;
+		link = bpf_program__attach_uprobe_opts(prog, tgid, path,
+						       returns ? points[i].fn_off : points[i].off,
+						       &opts);
+		if (!link)
+			return -errno;
+		err = links_push(links, -1, link);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int add_side(struct uprobe_links *links, enum uprobe_link_tier tier,
+		    const struct bpf_program *prog, pid_t tgid, const char *path,
+		    const struct uprobe_link_point *points, size_t cnt, bool returns)
+{
+	if (!prog)
+		return 0;
+	if (tier == UPROBE_LINK_PERF)
+		return add_perf(links, prog, tgid, path, points, cnt, returns);
+	return add_multi(links, prog, uprobe_link_attach_type(tier), tgid, path, points, cnt,
+			 returns);
+}
+
+int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
+		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,
+		     const struct uprobe_link_point *points, size_t cnt)
+{
+	size_t before = links->cnt;
+	int err;
+
+	/* Returns first: an entry without its return would leave calls in flight. */
+	err = add_side(links, tier, progs->returns, tgid, path, points, cnt, true);
+	if (!err)
+		err = add_side(links, tier, progs->entry, tgid, path, points, cnt, false);
+	if (err)
+		links_cut(links, before);
+	return err;
+}
+
+void uprobe_links_free(struct uprobe_links *links)
+{
+	if (!links)
+		return;
+	links_cut(links, 0);
+	free(links->entries);
+	free(links);
+}

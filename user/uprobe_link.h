@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The one door through which probes are attached. Three ways, best first; the first two are made
+ * with the bpf() system call directly, since they are newer than the libbpf of stable
+ * distributions.
+ */
+#ifndef UPROBE_LINK_H
+#define UPROBE_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct bpf_program;
+struct uprobe_links;
+
+/* Ways to attach; also the order of preference. */
+enum uprobe_link_tier {
+	UPROBE_LINK_SESSION, /* kernel 6.13, d920179b3d48: entry decides if the return is probed */
+	UPROBE_LINK_MULTI,   /* kernel 6.6, 89ae89f53d20; pid filter right since 46ba0e49b642 */
+	UPROBE_LINK_PERF,    /* perf-event uprobes, one event per function */
+	UPROBE_LINK_TIER_CNT,
+};
+
+/* "session", "multi", "perf". Static. */
+const char *uprobe_link_tier_name(enum uprobe_link_tier tier);
+
+/* bpf_attach_type that programs of this tier are loaded with; 0: libbpf's default. */
+uint32_t uprobe_link_attach_type(enum uprobe_link_tier tier);
+
+/* The programs of a tier; `returns` is NULL for SESSION and where returns are not probed. */
+struct uprobe_link_progs {
+	const struct bpf_program *entry;
+	const struct bpf_program *returns;
+};
+
+/* One place in a file. */
+struct uprobe_link_point {
+	uint64_t off;	  /* file offset of the instruction */
+	uint64_t fn_off;  /* file offset of the function: where a return probe is registered */
+	uint64_t cookie;  /* HB_COOKIE() */
+	bool returns;	  /* wants a return probe too */
+};
+
+/* An empty set, or NULL if out of memory. */
+struct uprobe_links *uprobe_links_new(void);
+
+/*
+ * Attaches all points in the file at `path` for the process `tgid` and keeps the links in `links`.
+ * All or nothing: 0, or -errno of the kernel with nothing added.
+ */
+int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
+		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,
+		     const struct uprobe_link_point *points, size_t cnt);
+
+/*
+ * Detaches everything and frees; NULL is fine. Waits for the kernel's grace periods (tens of
+ * milliseconds a link).
+ */
+void uprobe_links_free(struct uprobe_links *links);
+
+/* The raw link of one multi or session attach, for feature probes: a descriptor or -errno. */
+int uprobe_link_create(int prog_fd, uint32_t attach_type, const char *path, const uint64_t *offs,
+		       const uint64_t *cookies, uint32_t cnt, uint32_t flags, pid_t tgid);
+
+/* flags of uprobe_link_create(): probe the return instead of the entry. */
+#define UPROBE_LINK_F_RETURN 1
+
+#endif
