@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * In: the registers of a call and the tables that user/unwind_table.c keeps in the uw_ maps. Out:
+ * the stack in `stacks`, under a hash of its PCs. For each frame: pc -> mapping of the process ->
+ * file offset -> page of the file's index -> row -> one step of unwind_step.h. Nothing is guessed
+ * unless the row or the mapping says so, and every cut has its counted reason.
+ *
+ * Uprobe programs can be preempted and, here, sleep: what is per CPU is claimed before use. State
+ * of a walk lives in that scratch memory, not in BPF registers, so the verifier's work does not
+ * depend on the number of frames.
+ */
+#include "unwind.bpf.h"
+#include "cfi_row.h"
+
+/* Nearly always resident; what is not is faulted in, which only a sleepable program can do. */
+static __always_inline long read_stack(void *dst, __u32 len, __u64 addr)
+{
+	if (!bpf_probe_read_user(dst, len, (void *)addr))
+		return 0;
+	hb_stat_add(HB_STAT_FAULTED_READS, 1);
+	return bpf_copy_from_user(dst, len, (void *)addr);
+}
+
+#define HB_UNWIND_READ(dst, len, addr) read_stack(dst, len, addr)
+#include "unwind_step.h"
+
+/* Walks that may be under way on one CPU: preempted or asleep in a page fault. */
+#define UW_SLOT_CNT 8
+
+/* Return probes that the kernel lets a thread have pending (kernel/events/uprobes.c). */
+#define UW_RETURN_PROBE_MAX 64
+
+/*
+ * One array of rows and one of index pages per file, exactly as large as it must be. Sizes and not
+ * types: clang 14 leaves a type that only an inner map mentions out of the BTF.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, HB_UW_TABLE_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct hb_cfi_row));
+		});
+} uw_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, HB_UW_TABLE_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct hb_uw_page));
+		});
+} uw_index SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HB_UW_TABLE_MAX);
+	__type(key, __u32);
+	__type(value, struct hb_uw_table);
+} uw_tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HB_UW_BIG_MAX);
+	__type(key, __u32);
+	__type(value, struct hb_cfi_big);
+} uw_big SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HB_UW_MAP_MAX);
+	__type(key, __u32);
+	__type(value, struct hb_uw_map);
+} uw_maps SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_UW_PROC_MAX);
+	__type(key, __u32);
+	__type(value, struct hb_uw_proc);
+} uw_procs SEC(".maps");
+
+/* Sized by loader. Never evicts: live objects refer to their stack by its id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct hb_stack);
+} stacks SEC(".maps");
+
+/* A walk in progress. Owned by who changed `busy` from 0 to 1; everything else is its alone. */
+struct uw_walk {
+	__u32 busy;
+	__u32 rule;		  /* what find_rule() found */
+	struct hb_uw_table table; /* of `map` */
+	struct hb_uw_map map;	  /* of the last PC; end 0: none yet */
+	struct hb_uw_proc proc;
+	struct hb_unwind_regs regs;
+	__u64 trampoline; /* where return probes let functions return to; 0: there are none */
+	__u64 hash;
+	struct hb_stack stack;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, UW_SLOT_CNT);
+	__type(key, __u32);
+	__type(value, struct uw_walk);
+} uw_scratch SEC(".maps");
+
+/* What the callbacks of bpf_loop get. */
+struct uw_loop {
+	struct uw_walk *walk;
+	struct return_instance *probe; /* next pending return probe to look at */
+};
+
+static __always_inline struct uw_walk *claim_walk(void)
+{
+	for (__u32 slot = 0; slot < UW_SLOT_CNT; slot++) {
+		struct uw_walk *walk = bpf_map_lookup_elem(&uw_scratch, &slot);
+
+		if (walk && !__sync_val_compare_and_swap(&walk->busy, 0, 1))
+			return walk;
+	}
+	return NULL;
+}
+
+/*
+ * Finds the mapping of `pc` into walk->map, most often the one that is there already, and its
+ * table into walk->table.
+ */
+static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
+{
+	__u32 low = walk->proc.first, high = low + walk->proc.cnt - 1;
+	const struct hb_uw_table *table;
+	const struct hb_uw_map *map;
+
+	if (pc >= walk->map.start && pc < walk->map.end)
+		return true;
+	if (!walk->proc.cnt)
+		return false;
+	/* The last mapping that starts at or before pc, or the first one of all. */
+	for (int i = 0; i < HB_UW_MAP_STEPS && low < high; i++) {
+		__u32 middle = low + (high - low + 1) / 2;
+
+		map = bpf_map_lookup_elem(&uw_maps, &middle);
+		if (!map)
+			return false;
+		if (map->start <= pc)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	map = bpf_map_lookup_elem(&uw_maps, &low);
+	if (!map || pc < map->start || pc >= map->end)
+		return false;
+	walk->map = *map;
+	table = bpf_map_lookup_elem(&uw_tables, &walk->map.table);
+	if (!table)
+		return false;
+	walk->table = *table;
+	return true;
+}
+
+/*
+ * Finds the rule of file offset `off` in walk->table into walk->rule. False if the rows are not
+ * there (being replaced).
+ */
+static __noinline bool find_rule(struct uw_walk *walk, __u64 off)
+{
+	__u32 page = (off >> HB_UW_PAGE_SHIFT) - walk->table.first_page;
+	const struct hb_uw_page *range;
+	const struct hb_cfi_row *row;
+	void *rows, *index;
+	__u32 low, high;
+
+	walk->rule = HB_CFI_RULE(HB_CFI_GAP, 0, 0);
+	if (off >> 32 || page >= walk->table.page_cnt)
+		return true;
+	index = bpf_map_lookup_elem(&uw_index, &walk->map.table);
+	rows = bpf_map_lookup_elem(&uw_rows, &walk->map.table);
+	if (!index || !rows)
+		return false;
+	range = bpf_map_lookup_elem(index, &page);
+	if (!range)
+		return false;
+	low = range->first;
+	high = range->last;
+	for (int i = 0; i < HB_UW_ROW_STEPS && low < high; i++) {
+		__u32 middle = low + (high - low + 1) / 2;
+
+		row = bpf_map_lookup_elem(rows, &middle);
+		if (!row)
+			return false;
+		if (row->off <= off)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	row = bpf_map_lookup_elem(rows, &low);
+	if (!row)
+		return false;
+	if (row->off <= off)
+		walk->rule = row->rule;
+	return true;
+}
+
+/* One pending return probe, the most recent first: does it hold the address that we miss? */
+static long repair_from(__u32 i, struct uw_loop *loop)
+{
+	struct return_instance *probe = loop->probe;
+	struct hb_unwind_regs *regs = &loop->walk->regs;
+
+	(void)i;
+	if (!probe)
+		return 1;
+	loop->probe = BPF_CORE_READ(probe, next);
+	if (BPF_CORE_READ(probe, stack) != regs->ra_addr)
+		return 0;
+	/* Chained probes share an address; all but the last one saved the trampoline again. */
+	regs->pc = BPF_CORE_READ(probe, orig_ret_vaddr);
+	return regs->pc != loop->walk->trampoline;
+}
+
+/*
+ * Return probes, ours and other people's, replace the return address on the stack by that of a
+ * trampoline and keep the real one in a list of the thread.
+ */
+static __noinline void repair(struct uw_walk *walk)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct uw_loop loop = {.walk = walk};
+
+	if (!bpf_core_field_exists(task->utask))
+		return;
+	loop.probe = BPF_CORE_READ(task, utask, return_instances);
+	bpf_loop(UW_RETURN_PROBE_MAX, repair_from, &loop, 0);
+	if (walk->regs.pc != walk->trampoline)
+		hb_stat_add(HB_STAT_REPAIRS, 1);
+}
+
+/* Appends the PC in the registers. */
+static __always_inline __u32 push(struct uw_walk *walk)
+{
+	struct hb_stack *stack = &walk->stack;
+	struct hb_unwind_regs *regs = &walk->regs;
+	__u32 n = stack->cnt;
+	__u64 word;
+
+	if (walk->trampoline && regs->pc == walk->trampoline && regs->ra_addr)
+		repair(walk);
+	if (!regs->pc)
+		return stack->fp_steps ? HB_LOSS_STACK_GUESSED_END : HB_STACK_COMPLETE;
+	if (n >= HB_STACK_MAX || n >= hb_config.stack_max)
+		return HB_LOSS_STACK_TOO_DEEP;
+	stack->pc[n] = regs->pc;
+	if (regs->exact)
+		stack->exact[(n / 64) & 1] |= 1ULL << (n % 64);
+	stack->cnt = n + 1;
+	/* Two multiplicative hashes; odd constants of good spectral quality (SplitMix64, xxHash).
+	 */
+	word = regs->pc ^ (__u64)regs->exact << 63;
+	walk->hash = (walk->hash ^ word) * 0x9e3779b97f4a7c15;
+	walk->hash ^= walk->hash >> 32;
+	stack->check = (stack->check + word) * 0xc2b2ae3d27d4eb4f;
+	stack->check ^= stack->check >> 29;
+	return HB_UNWIND_ON;
+}
+
+/* A step through code without rules, if there is reason to believe in frame pointers. */
+static __always_inline __u32 step_by_frame_pointer(struct uw_walk *walk)
+{
+	bool is_anon = walk->map.flags & HB_UW_MAP_ANON,
+	     is_fp = walk->table.flags & HB_CFI_TABLE_FP;
+	__u32 next = hb_unwind_frame_pointer(&walk->regs, is_fp);
+
+	if (next == HB_LOSS_STACK_FP && !is_anon && !is_fp)
+		return HB_LOSS_STACK_NO_ROW;
+	if (next != HB_UNWIND_ON)
+		return next;
+	walk->stack.fp_steps++;
+	if (walk->regs.pc && walk->regs.pc != walk->trampoline &&
+	    !find_map(walk, walk->regs.pc - 1))
+		return HB_LOSS_STACK_FP;
+	return HB_UNWIND_ON;
+}
+
+/* From the frame in the registers to its caller. */
+static __always_inline __u32 step(struct uw_walk *walk)
+{
+	__u64 pc = hb_unwind_lookup_pc(&walk->regs);
+	__u32 index;
+
+	if (!find_map(walk, pc)) {
+		hb_request_maps(walk->stack.tgid, walk->stack.epoch, pc);
+		return HB_LOSS_STACK_NO_MAPPING;
+	}
+	if (walk->map.flags & HB_UW_MAP_ANON)
+		return step_by_frame_pointer(walk);
+	if (!walk->table.page_cnt || !find_rule(walk, pc - walk->map.bias))
+		return HB_LOSS_STACK_NO_TABLE;
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_GAP)
+		return step_by_frame_pointer(walk);
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_SIGNAL)
+		hb_stat_add(HB_STAT_SIGNAL_FRAMES, 1);
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_BIG) {
+		const struct hb_cfi_big *big;
+
+		index = walk->table.big_first + HB_CFI_INDEX(walk->rule);
+		big = bpf_map_lookup_elem(&uw_big, &index);
+		return big ? hb_unwind_big(&walk->regs, big) : HB_LOSS_STACK_NO_TABLE;
+	}
+	return hb_unwind_apply(&walk->regs, walk->rule);
+}
+
+static long walk_frame(__u32 i, struct uw_loop *loop)
+{
+	__u32 next = step(loop->walk);
+
+	(void)i;
+	if (next == HB_UNWIND_ON)
+		next = push(loop->walk);
+	if (next == HB_UNWIND_ON)
+		return 0;
+	loop->walk->stack.end = next;
+	return 1;
+}
+
+/* Everything that a walk needs, in memory that still holds the last one. */
+static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgid, __u32 epoch)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	const struct hb_uw_proc *proc = bpf_map_lookup_elem(&uw_procs, &tgid);
+
+	__builtin_memset(&walk->map, 0, sizeof(walk->map));
+	__builtin_memset(&walk->proc, 0, sizeof(walk->proc));
+	__builtin_memset(&walk->stack, 0, offsetof(struct hb_stack, pc));
+	if (proc)
+		walk->proc = *proc;
+	if (walk->proc.tgid != tgid || walk->proc.epoch != epoch ||
+	    walk->proc.cnt > HB_UW_PROC_MAP_MAX)
+		walk->proc.cnt = 0;
+	walk->stack.tgid = tgid;
+	walk->stack.epoch = epoch;
+	walk->regs.rbp = rbp;
+	walk->regs.rbp_known = 1;
+	walk->regs.exact = 0;
+	walk->trampoline = 0;
+	if (bpf_core_field_exists(task->mm->uprobes_state.xol_area))
+		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	walk->hash = hb_config.stack_seed ^ ((__u64)epoch << 32 | tgid) * 0x9e3779b97f4a7c15;
+	walk->stack.check = ~walk->hash;
+}
+
+/* Files the finished stack; its id or 0. */
+static __always_inline __u64 store(struct uw_walk *walk)
+{
+	const struct hb_stack *known;
+	__u64 id = (walk->hash ^ ((__u64)walk->stack.fp_steps << 16 | walk->stack.end)) *
+		   0x9e3779b97f4a7c15;
+
+	id ^= id >> 32;
+	if (!id)
+		id = 1;
+	known = bpf_map_lookup_elem(&stacks, &id);
+	if (!known) {
+		if (!bpf_map_update_elem(&stacks, &id, &walk->stack, BPF_NOEXIST)) {
+			hb_stat_add(HB_STAT_STACKS_NEW, 1);
+			return id;
+		}
+		/* Another CPU may have been faster with the same stack. */
+		known = bpf_map_lookup_elem(&stacks, &id);
+	}
+	if (known && known->check == walk->stack.check)
+		return id;
+	hb_lose(known ? HB_LOSS_STACK_COLLISION : HB_LOSS_STACKS_FULL);
+	return 0;
+}
+
+__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid, __u32 epoch)
+{
+	struct uw_walk *walk = claim_walk();
+	struct uw_loop loop = {.walk = walk};
+	__u64 id;
+
+	if (!walk) {
+		hb_lose(HB_LOSS_NO_SCRATCH);
+		return 0;
+	}
+	init_walk(walk, ctx->bp, tgid, epoch);
+	walk->regs.pc = ra;
+	walk->regs.rsp = cfa;
+	walk->regs.ra_addr = cfa - 8;
+	if (push(walk) == HB_UNWIND_ON)
+		bpf_loop(HB_STACK_MAX, walk_frame, &loop, 0);
+	hb_stat_add(HB_STAT_FRAMES, walk->stack.cnt);
+	if (walk->stack.fp_steps)
+		hb_stat_add(HB_STAT_FP_STEPS, walk->stack.fp_steps);
+	if (walk->stack.end == HB_STACK_COMPLETE)
+		hb_stat_add(HB_STAT_STACKS_COMPLETE, 1);
+	else
+		hb_count(walk->stack.end, 1);
+	id = store(walk);
+	/* Only this CPU looks at it, so the order of the compiler is enough. */
+	barrier();
+	*(volatile __u32 *)&walk->busy = 0;
+	return id;
+}

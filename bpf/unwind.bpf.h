@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The user stack of the current thread, for the other BPF rooms.
+ */
+#ifndef HB_UNWIND_BPF_H
+#define HB_UNWIND_BPF_H
+
+#include "rooms.bpf.h"
+
+/*
+ * Walks the user stack from a call's first frame and stores it. `ctx` gives rbp, which must still
+ * be the caller's. `ra` is the return address of the call, `cfa` the address just above it. `epoch`
+ * is the process's (struct hb_proc). Returns the stack's id in `stacks`, or 0 with the reason
+ * counted; the reason why a stack is cut is counted as well. For sleepable programs only.
+ */
+__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid, __u32 epoch);
+
+#endif

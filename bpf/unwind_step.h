@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One step back: from the registers of a frame and the unwind rule of its PC to the registers of
+ * its caller. Pure C without maps or helpers, so that the same text runs in BPF and in host tests.
+ *
+ * The includer defines before the include
+ *   HB_UNWIND_READ(dst, len, addr)   copies len bytes of the target's memory; 0 on success
+ */
+#ifndef HB_UNWIND_STEP_H
+#define HB_UNWIND_STEP_H
+
+#include "abi.h"
+#include "cfi_row.h"
+
+#ifndef HB_UNWIND_READ
+#error "define HB_UNWIND_READ(dst, len, addr) first"
+#endif
+
+/*
+ * What the steps below return: HB_UNWIND_ON, there is a caller; HB_STACK_COMPLETE, there is none;
+ * else the enum hb_loss that cuts the stack here.
+ */
+#define HB_UNWIND_ON 0x10000
+
+/* A frame-pointer step must stay within so many bytes of rsp. */
+#define HB_UNWIND_FP_REACH (1 << 20)
+
+/* Where the kernel puts the interrupted registers above rsp (struct rt_sigframe, x86-64). */
+#define HB_UNWIND_UCONTEXT_GREGS 40
+#define HB_UNWIND_GREG_RBP	 10
+#define HB_UNWIND_GREG_RSP	 15
+#define HB_UNWIND_GREG_RIP	 16
+
+/* The registers of one frame. */
+struct hb_unwind_regs {
+	__u64 pc;
+	__u64 rsp;
+	__u64 rbp;
+	__u64 ra_addr;	 /* where pc was read from; 0: from a signal frame */
+	__u32 exact;	 /* pc is the interrupted instruction, not a return address */
+	__u32 rbp_known; /* rbp is this frame's; 0 after a rule that lost it */
+};
+
+/* The address whose row rules the frame: a call that does not return may end its function. */
+static inline __attribute__((always_inline)) __u64
+hb_unwind_lookup_pc(const struct hb_unwind_regs *regs)
+{
+	return regs->exact ? regs->pc : regs->pc - 1;
+}
+
+/* The caller of a signal handler's return stub: whatever was interrupted, on any stack. */
+static inline __attribute__((always_inline)) __u32 hb_unwind_signal(struct hb_unwind_regs *regs)
+{
+	__u64 gregs[HB_UNWIND_GREG_RIP - HB_UNWIND_GREG_RBP + 1];
+
+	if (HB_UNWIND_READ(gregs, sizeof(gregs),
+			   regs->rsp + HB_UNWIND_UCONTEXT_GREGS + 8 * HB_UNWIND_GREG_RBP))
+		return HB_LOSS_STACK_READ_FAULT;
+	regs->rbp = gregs[0];
+	regs->rsp = gregs[HB_UNWIND_GREG_RSP - HB_UNWIND_GREG_RBP];
+	regs->pc = gregs[HB_UNWIND_GREG_RIP - HB_UNWIND_GREG_RBP];
+	regs->ra_addr = 0;
+	regs->exact = 1;
+	regs->rbp_known = 1;
+	return HB_UNWIND_ON;
+}
+
+/*
+ * The caller's registers, given its CFA and the address of its saved rbp (rbp_addr is 0: rbp is
+ * unchanged, 1: lost).
+ */
+static inline __attribute__((always_inline)) __u32 hb_unwind_restore(struct hb_unwind_regs *regs,
+								     __u64 cfa, __u64 rbp_addr)
+{
+	__u64 words[2];
+
+	if (cfa <= regs->rsp)
+		return HB_LOSS_STACK_SP;
+	if (rbp_addr == cfa - 16) {
+		/* The common case: both in one read. */
+		if (HB_UNWIND_READ(words, sizeof(words), rbp_addr))
+			return HB_LOSS_STACK_READ_FAULT;
+		regs->rbp = words[0];
+		regs->rbp_known = 1;
+	} else {
+		if (HB_UNWIND_READ(&words[1], sizeof(words[1]), cfa - 8))
+			return HB_LOSS_STACK_READ_FAULT;
+		if (rbp_addr > 1) {
+			if (HB_UNWIND_READ(&words[0], sizeof(words[0]), rbp_addr))
+				return HB_LOSS_STACK_READ_FAULT;
+			regs->rbp = words[0];
+			regs->rbp_known = 1;
+		} else if (rbp_addr == 1) {
+			regs->rbp_known = 0;
+		}
+	}
+	regs->pc = words[1];
+	regs->rsp = cfa;
+	regs->ra_addr = cfa - 8;
+	regs->exact = 0;
+	return HB_UNWIND_ON;
+}
+
+/* A rule that did not fit its row. */
+static inline __attribute__((always_inline)) __u32 hb_unwind_big(struct hb_unwind_regs *regs,
+								 const struct hb_cfi_big *big)
+{
+	__u64 cfa = (big->base == HB_CFI_RBP ? regs->rbp : regs->rsp) + big->cfa_off;
+	__u64 rbp_addr = 1;
+
+	if (big->base == HB_CFI_RBP && !regs->rbp_known)
+		return HB_LOSS_STACK_UNSUPPORTED;
+	if (big->rbp_saved == HB_CFI_SAVED_SAME)
+		rbp_addr = 0;
+	else if (big->rbp_saved == HB_CFI_SAVED_AT_RBP)
+		rbp_addr = regs->rbp_known ? regs->rbp : 1;
+	else if (big->rbp_saved == HB_CFI_BIG_CFA)
+		rbp_addr = cfa + big->rbp_off;
+	return hb_unwind_restore(regs, cfa, rbp_addr);
+}
+
+/*
+ * Applies `rule`. HB_CFI_GAP ends as HB_LOSS_STACK_NO_ROW, HB_CFI_BIG is hb_unwind_big()'s. The
+ * registers are those of the caller if the answer is HB_UNWIND_ON, else partly overwritten.
+ */
+static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unwind_regs *regs,
+								   __u32 rule)
+{
+	__u32 kind = HB_CFI_KIND(rule), saved = HB_CFI_SAVED(rule), n = HB_CFI_N(rule);
+	__u64 cfa, rbp_addr;
+
+	if (kind == HB_CFI_RSP) {
+		cfa = regs->rsp + 8 * (__u64)n;
+	} else if (kind == HB_CFI_RBP) {
+		cfa = regs->rbp + 8 * (__u64)n;
+	} else if (kind == HB_CFI_PLT) {
+		cfa = regs->rsp + ((regs->pc & 15) >= n ? 16 : 8);
+	} else if (kind == HB_CFI_STOP) {
+		return HB_STACK_COMPLETE;
+	} else if (kind == HB_CFI_SIGNAL) {
+		return hb_unwind_signal(regs);
+	} else if (kind == HB_CFI_DEREF_RBP || kind == HB_CFI_DEREF_RSP) {
+		__u64 at = kind == HB_CFI_DEREF_RBP ? regs->rbp : regs->rsp;
+
+		if (HB_UNWIND_READ(&cfa, sizeof(cfa), at + 8 * (__s64)(__s16)n))
+			return HB_LOSS_STACK_READ_FAULT;
+	} else {
+		return kind == HB_CFI_GAP ? HB_LOSS_STACK_NO_ROW : HB_LOSS_STACK_UNSUPPORTED;
+	}
+	if (!regs->rbp_known && (kind == HB_CFI_RBP || kind == HB_CFI_DEREF_RBP))
+		return HB_LOSS_STACK_UNSUPPORTED;
+
+	rbp_addr = cfa - 8 * (__u64)saved;
+	if (saved == HB_CFI_SAVED_SAME)
+		rbp_addr = 0;
+	else if (saved == HB_CFI_SAVED_AT_RBP)
+		rbp_addr = regs->rbp_known ? regs->rbp : 1;
+	else if (saved == HB_CFI_SAVED_UNKNOWN)
+		rbp_addr = 1;
+	return hb_unwind_restore(regs, cfa, rbp_addr);
+}
+
+/*
+ * A step by frame pointer, for code without rules. Only if rbp looks like one: aligned and at
+ * most HB_UNWIND_FP_REACH above rsp. `trusted` code is known to keep frame pointers and may switch
+ * stacks (Go calling C), so its rbp may point anywhere. The caller checks that the new PC is in
+ * executable memory.
+ */
+static inline __attribute__((always_inline)) __u32
+hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
+{
+	__u64 words[2];
+
+	if (!regs->rbp_known || !regs->rbp || (regs->rbp & 7))
+		return HB_LOSS_STACK_FP;
+	if (!trusted && (regs->rbp < regs->rsp || regs->rbp - regs->rsp >= HB_UNWIND_FP_REACH))
+		return HB_LOSS_STACK_FP;
+	if (HB_UNWIND_READ(words, sizeof(words), regs->rbp))
+		return HB_LOSS_STACK_READ_FAULT;
+	regs->ra_addr = regs->rbp + 8;
+	regs->rsp = regs->rbp + 16;
+	regs->rbp = words[0];
+	regs->pc = words[1];
+	regs->exact = 0;
+	return HB_UNWIND_ON;
+}
+
+#endif
