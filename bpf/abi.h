@@ -16,14 +16,14 @@
  * those of the C prototypes.
  *   X(enum suffix, name shown to people)
  */
-#define HB_FN_LIST(X)                                                                             \
-	X(MALLOC, "malloc")                                                                       \
-	X(CALLOC, "calloc")                                                                       \
-	X(REALLOC, "realloc")                                                                     \
-	X(REALLOCARRAY, "reallocarray")                                                           \
-	X(POSIX_MEMALIGN, "posix_memalign")                                                       \
-	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                  \
-	X(VALLOC, "valloc")	/* (size), whole pages: valloc, pvalloc */                        \
+#define HB_FN_LIST(X)                                                                              \
+	X(MALLOC, "malloc")                                                                        \
+	X(CALLOC, "calloc")                                                                        \
+	X(REALLOC, "realloc")                                                                      \
+	X(REALLOCARRAY, "reallocarray")                                                            \
+	X(POSIX_MEMALIGN, "posix_memalign")                                                        \
+	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                   \
+	X(VALLOC, "valloc")	/* (size), whole pages: valloc, pvalloc */                         \
 	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, free_aligned_sized */
 
 #define HB_FN_ENUM(id, name) HB_FN_##id,
@@ -37,14 +37,14 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
  *                of 8; return probes ignore it
  *   bits 24..31  slot in `wrappers`
  *   bits 32..63  file offset of the probed instruction; regs->ip minus it is the load bias of
- *                the allocator's text, which makes the ranges in hb_lib comparable
+ *                the allocator's text, which makes the ranges in hb_wrappers comparable
  */
-#define HB_COOKIE_FN(c)	      ((__u32)(c) & 0xff)
+#define HB_COOKIE_FN(c)	      ((__u32)(c)&0xff)
 #define HB_COOKIE_FLAGS(c)    (((__u32)(c) >> 8) & 0xff)
 #define HB_COOKIE_SP_BYTES(c) ((((__u32)(c) >> 16) & 0xff) * 8)
 #define HB_COOKIE_SLOT(c)     (((__u32)(c) >> 24) & 0xff)
 #define HB_COOKIE_OFF(c)      ((__u32)((c) >> 32))
-#define HB_COOKIE(fn, flags, sp_bytes, slot, off)                                                 \
+#define HB_COOKIE(fn, flags, sp_bytes, slot, off)                                                  \
 	((__u64)(fn) | (__u64)(flags) << 8 | (__u64)((sp_bytes) / 8) << 16 | (__u64)(slot) << 24 | \
 	 (__u64)(off) << 32)
 #define HB_COOKIE_SP_BYTES_MAX (0xff * 8)
@@ -61,16 +61,16 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_COOKIE_STEPPED 0x4
 
 /*
- * Limits. HB_STACK_MAX bounds the PCs of a stack; the -1 cases live in hb_stack.end.
+ * Limits: PCs of a stack, functions of an allocator, size classes of the sampler.
  */
 #define HB_STACK_MAX   128
-#define HB_WRAPPER_MAX 16
+#define HB_WRAPPER_MAX 32
 #define HB_CLASS_CNT   1024
 
 /*
  * Size classes of the sampler: below 2^HB_CLASS_BITS a class per size, above it 2^HB_CLASS_BITS
  * classes per power of two. Both sides use this function and the same table, so the estimate is
- * unbiased whatever the resolution (see user/sampling.h).
+ * unbiased whatever the resolution (formula in user/sampling.h).
  */
 #define HB_CLASS_BITS 4
 static inline __attribute__((always_inline)) __u32 hb_size_class(__u64 size)
@@ -131,25 +131,25 @@ _Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
  * The STACK_ ones are ends of a stack other than a complete one: the sample counts, its stack is
  * cut at the root side, and the profile marks it by a root frame "[short name]".
  */
-#define HB_LOSS_LIST(X)                                                                           \
-	X(STACK_NO_MAPPING, "no_mapping", "stack cut: the next PC is in no known mapping")        \
-	X(STACK_NO_TABLE, "no_table", "stack cut: the mapped file has no unwind table")           \
-	X(STACK_NO_ROW, "no_row", "stack cut: no unwind information for this address")            \
-	X(STACK_READ_FAULT, "read_fault", "stack cut: stack memory could not be read")            \
-	X(STACK_UNSUPPORTED, "unsupported_rule", "stack cut: unwind rule not supported")          \
-	X(STACK_SP, "sp_not_growing", "stack cut: stack pointer did not grow")                    \
-	X(STACK_FP, "fp_rejected", "stack cut: frame-pointer step not plausible")                 \
-	X(STACK_TOO_DEEP, "truncated", "stack cut at the depth limit")                            \
+#define HB_LOSS_LIST(X)                                                                            \
+	X(STACK_NO_MAPPING, "no_mapping", "stack cut: the next PC is in no known mapping")         \
+	X(STACK_NO_TABLE, "no_table", "stack cut: the mapped file has no unwind table")            \
+	X(STACK_NO_ROW, "no_row", "stack cut: no unwind information for this address")             \
+	X(STACK_READ_FAULT, "read_fault", "stack cut: stack memory could not be read")             \
+	X(STACK_UNSUPPORTED, "unsupported_rule", "stack cut: unwind rule not supported")           \
+	X(STACK_SP, "sp_not_growing", "stack cut: stack pointer did not grow")                     \
+	X(STACK_FP, "fp_rejected", "stack cut: frame-pointer step not plausible")                  \
+	X(STACK_TOO_DEEP, "truncated", "stack cut at the depth limit")                             \
 	X(STACK_GUESSED_END, "guessed_end", "stack ended after frame-pointer steps; end unproven") \
-	X(NO_SCRATCH, "no_scratch", "sample without stack: too many nested on this CPU")          \
-	X(STACKS_FULL, "stacks_full", "sample without stack: stack table full (--max-stacks)")    \
-	X(STACK_COLLISION, "stack_collision", "sample without stack: two stacks, one hash")       \
-	X(SITES_FULL, "sites_full", "allocation not counted: site table full (--max-sites)")      \
-	X(LIVE_FULL, "live_full", "allocation not in inuse: live table full (--max-live)")        \
-	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")   \
-	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")            \
-	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")               \
-	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")               \
+	X(NO_SCRATCH, "no_scratch", "sample without stack: too many nested on this CPU")           \
+	X(STACKS_FULL, "stacks_full", "sample without stack: stack table full (--max-stacks)")     \
+	X(STACK_COLLISION, "stack_collision", "sample without stack: two stacks, one hash")        \
+	X(SITES_FULL, "sites_full", "allocation not counted: site table full (--max-sites)")       \
+	X(LIVE_FULL, "live_full", "allocation not in inuse: live table full (--max-live)")         \
+	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")    \
+	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")             \
+	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")                \
+	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")                \
 	X(EVENTS_FULL, "events_full", "life-cycle event lost: ring buffer full")
 
 #define HB_LOSS_ENUM(id, name, text) HB_LOSS_##id,
@@ -158,20 +158,20 @@ enum hb_loss { HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT };
 /*
  * Counters that are no losses. X(enum suffix, what is counted)
  */
-#define HB_STAT_LIST(X)                                                                           \
-	X(HITS, "entry probe hits on emulated instructions")                                      \
-	X(STEPPED_HITS, "entry probe hits on single-stepped instructions")                        \
-	X(RETURNS, "return probe hits")                                                           \
-	X(SAMPLES, "sampled allocations")                                                         \
-	X(FREES, "frees of sampled objects")                                                      \
-	X(UNKNOWN_FREES, "frees of objects not sampled or older than the profile")                \
-	X(FAILED, "sampled calls that failed")                                                    \
-	X(FRAMES, "frames walked")                                                                \
-	X(FP_STEPS, "frames walked by frame pointer")                                             \
-	X(SIGNAL_FRAMES, "signal frames walked")                                                  \
-	X(REPAIRS, "return addresses restored from return probes")                                \
-	X(FAULTED_READS, "stack reads that had to fault a page in")                               \
-	X(STACKS_COMPLETE, "stacks walked to the end")                                            \
+#define HB_STAT_LIST(X)                                                                            \
+	X(HITS, "entry probe hits on emulated instructions")                                       \
+	X(STEPPED_HITS, "entry probe hits on single-stepped instructions")                         \
+	X(RETURNS, "return probe hits")                                                            \
+	X(SAMPLES, "sampled allocations")                                                          \
+	X(FREES, "frees of sampled objects")                                                       \
+	X(UNKNOWN_FREES, "frees of objects not sampled or older than the profile")                 \
+	X(FAILED, "sampled calls that failed")                                                     \
+	X(FRAMES, "frames walked")                                                                 \
+	X(FP_STEPS, "frames walked by frame pointer")                                              \
+	X(SIGNAL_FRAMES, "signal frames walked")                                                   \
+	X(REPAIRS, "return addresses restored from return probes")                                 \
+	X(FAULTED_READS, "stack reads that had to fault a page in")                                \
+	X(STACKS_COMPLETE, "stacks walked to the end")                                             \
 	X(STACKS_NEW, "stacks stored")
 
 #define HB_STAT_ENUM(id, text) HB_STAT_##id,
@@ -240,7 +240,8 @@ struct hb_stack {
 	__u16 end;	/* HB_STACK_COMPLETE or an enum hb_loss of the STACK_ kind */
 	__u16 fp_steps; /* frames found by frame pointer */
 	__u16 pad;
-	/* Bit n of word n/64: pc[n] is the interrupted instruction itself (below a signal frame). */
+	/* Bit n of word n/64: pc[n] is the interrupted instruction itself (below a signal frame).
+	 */
 	__u64 exact[HB_STACK_MAX / 64];
 	__u64 pc[HB_STACK_MAX];
 };

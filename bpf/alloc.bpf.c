@@ -207,8 +207,8 @@ static int on_entry(struct pt_regs *ctx)
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct inflight call = {};
 
-	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS :
-								  HB_STAT_HITS,
+	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
+								: HB_STAT_HITS,
 		    1);
 	if (HB_COOKIE_FN(cookie) == HB_FN_FREE) {
 		on_free(ctx, cookie, PT_REGS_PARM1(ctx), tgid);

@@ -36,18 +36,18 @@ static inline void cleanup_file(FILE **file)
 #define _cleanup_file_	_cleanup_(cleanup_file)
 
 /* Defines cleanup_<name>(), which hands the local `type *` to `free_fn` (accepts NULL). */
-#define DEFINE_CLEANUP(name, type, free_fn)                                                       \
-	static inline void cleanup_##name(type **p)                                               \
-	{                                                                                         \
-		free_fn(*p);                                                                      \
+#define DEFINE_CLEANUP(name, type, free_fn)                                                        \
+	static inline void cleanup_##name(type **p)                                                \
+	{                                                                                          \
+		free_fn(*p);                                                                       \
 	}
 
 /* Moves the pointer out of an owning local, which becomes NULL. */
-#define take_ptr(p)                                                                               \
-	({                                                                                        \
-		__typeof__(p) taken_ = (p);                                                       \
-		(p) = NULL;                                                                       \
-		taken_;                                                                           \
+#define take_ptr(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) taken_ = (p);                                                        \
+		(p) = NULL;                                                                        \
+		taken_;                                                                            \
 	})
 
 /* Moves the descriptor out of an owning local, which becomes -1. */

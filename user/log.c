@@ -56,16 +56,16 @@ int log_fail(int err, const char *fmt, ...)
 	return err ? -err : -EINVAL;
 }
 
-#define DEFINE_LOG(name, level)                                                                   \
-	void log_##name(const char *fmt, ...)                                                     \
-	{                                                                                         \
-		va_list args;                                                                     \
-                                                                                                  \
-		if (!log_shows(level))                                                            \
-			return;                                                                   \
-		va_start(args, fmt);                                                              \
-		emit("heapbpf: ", 0, fmt, args);                                                  \
-		va_end(args);                                                                     \
+#define DEFINE_LOG(name, level)                                                                    \
+	void log_##name(const char *fmt, ...)                                                      \
+	{                                                                                          \
+		va_list args;                                                                      \
+                                                                                                   \
+		if (!log_shows(level))                                                             \
+			return;                                                                    \
+		va_start(args, fmt);                                                               \
+		emit("heapbpf: ", 0, fmt, args);                                                   \
+		va_end(args);                                                                      \
 	}
 
 DEFINE_LOG(error, LOG_LEVEL_ERROR)

@@ -130,7 +130,7 @@ static int add_multi(struct uprobe_links *links, const struct bpf_program *prog,
 	for (size_t i = 0; i < cnt; i++) {
 		if (returns && !points[i].returns)
 			continue;
-		offs[used] = returns ? points[i].fn_off : points[i].off;
+		offs[used] = points[i].off;
 		cookies[used++] = points[i].cookie;
 	}
 	if (!used)
@@ -153,9 +153,7 @@ static int add_perf(struct uprobe_links *links, const struct bpf_program *prog, 
 
 		if (returns && !points[i].returns)
 			continue;
-		link = bpf_program__attach_uprobe_opts(prog, tgid, path,
-						       returns ? points[i].fn_off : points[i].off,
-						       &opts);
+		link = bpf_program__attach_uprobe_opts(prog, tgid, path, points[i].off, &opts);
 		if (!link)
 			return -errno;
 		err = links_push(links, -1, link);

@@ -37,10 +37,9 @@ struct uprobe_link_progs {
 
 /* One place in a file. */
 struct uprobe_link_point {
-	uint64_t off;	  /* file offset of the instruction */
-	uint64_t fn_off;  /* file offset of the function: where a return probe is registered */
-	uint64_t cookie;  /* HB_COOKIE() */
-	bool returns;	  /* wants a return probe too */
+	uint64_t off;	 /* file offset of the instruction */
+	uint64_t cookie; /* HB_COOKIE() */
+	bool returns;	 /* wants a return probe too, at the same place: rsp holds its address */
 };
 
 /* An empty set, or NULL if out of memory. */

@@ -14,7 +14,7 @@
 int vec_reserve_bytes(void **items, size_t *cap, size_t cnt, size_t item_bytes);
 
 /* vec_reserve_bytes() for a typed array: vec_reserve(&items, &cap, cnt). */
-#define vec_reserve(items, cap, cnt)                                                              \
+#define vec_reserve(items, cap, cnt)                                                               \
 	vec_reserve_bytes((void **)(items), (cap), (cnt), sizeof(**(items)))
 
 #endif

@@ -21,47 +21,47 @@ struct check_test {
 static struct check_test *check_first, **check_last = &check_first;
 static int check_failed;
 
-#define TEST(name_)                                                                               \
-	static void test_##name_(void);                                                           \
-	static struct check_test entry_##name_ = {#name_, test_##name_, NULL};                    \
-	__attribute__((constructor)) static void register_##name_(void)                           \
-	{                                                                                         \
-		*check_last = &entry_##name_;                                                     \
-		check_last = &entry_##name_.next;                                                 \
-	}                                                                                         \
+#define TEST(name_)                                                                                \
+	static void test_##name_(void);                                                            \
+	static struct check_test entry_##name_ = {#name_, test_##name_, NULL};                     \
+	__attribute__((constructor)) static void register_##name_(void)                            \
+	{                                                                                          \
+		*check_last = &entry_##name_;                                                      \
+		check_last = &entry_##name_.next;                                                  \
+	}                                                                                          \
 	static void test_##name_(void)
 
 /* The macros return from the test on purpose: what follows a failure would only confuse. */
-#define CHECK(cond)                                                                               \
-	do {                                                                                      \
-		if (!(cond)) {                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                \
-			check_failed = 1;                                                         \
-			return;                                                                   \
-		}                                                                                 \
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                 \
+			check_failed = 1;                                                          \
+			return;                                                                    \
+		}                                                                                  \
 	} while (0)
 
-#define CHECK_EQ(a, b)                                                                            \
-	do {                                                                                      \
-		long long a_ = (long long)(a), b_ = (long long)(b);                               \
-		if (a_ != b_) {                                                                   \
-			fprintf(stderr, "%s:%d: %s is %lld (0x%llx), not %lld (0x%llx)\n",        \
-				__FILE__, __LINE__, #a, a_, (unsigned long long)a_, b_,           \
-				(unsigned long long)b_);                                          \
-			check_failed = 1;                                                         \
-			return;                                                                   \
-		}                                                                                 \
+#define CHECK_EQ(a, b)                                                                             \
+	do {                                                                                       \
+		long long a_ = (long long)(a), b_ = (long long)(b);                                \
+		if (a_ != b_) {                                                                    \
+			fprintf(stderr, "%s:%d: %s is %lld (0x%llx), not %lld (0x%llx)\n",         \
+				__FILE__, __LINE__, #a, a_, (unsigned long long)a_, b_,            \
+				(unsigned long long)b_);                                           \
+			check_failed = 1;                                                          \
+			return;                                                                    \
+		}                                                                                  \
 	} while (0)
 
-#define CHECK_STR(a, b)                                                                           \
-	do {                                                                                      \
-		const char *a_ = (a), *b_ = (b);                                                  \
-		if (!a_ || !b_ || strcmp(a_, b_)) {                                               \
-			fprintf(stderr, "%s:%d: %s is \"%s\", not \"%s\"\n", __FILE__, __LINE__,  \
-				#a, a_ ? a_ : "(null)", b_ ? b_ : "(null)");                      \
-			check_failed = 1;                                                         \
-			return;                                                                   \
-		}                                                                                 \
+#define CHECK_STR(a, b)                                                                            \
+	do {                                                                                       \
+		const char *a_ = (a), *b_ = (b);                                                   \
+		if (!a_ || !b_ || strcmp(a_, b_)) {                                                \
+			fprintf(stderr, "%s:%d: %s is \"%s\", not \"%s\"\n", __FILE__, __LINE__,   \
+				#a, a_ ? a_ : "(null)", b_ ? b_ : "(null)");                       \
+			check_failed = 1;                                                          \
+			return;                                                                    \
+		}                                                                                  \
 	} while (0)
 
 int main(void)

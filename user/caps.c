@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: nothing but the running kernel. Out: which ways to attach work, or one line that says what
+ * is missing. Loads the small programs of caps.bpf.c and attaches them to a function of ours.
+ */
+#include "caps.h"
+
+#include "caps.skel.h"
+#include "cleanup.h"
+#include "log.h"
+#include "self_probe.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/utsname.h>
+
+DEFINE_CLEANUP(caps_bpf, struct caps_bpf, caps_bpf__destroy)
+DEFINE_CLEANUP(uprobe_links, struct uprobe_links, uprobe_links_free)
+
+/* True if `name` of caps.bpf.c loads (alone) and attaches to our own process by `tier`. */
+static int try_tier(enum uprobe_link_tier tier, const char *name)
+{
+	struct caps_bpf *skel _cleanup_(cleanup_caps_bpf) = caps_bpf__open();
+	struct uprobe_links *links _cleanup_(cleanup_uprobe_links) = uprobe_links_new();
+	struct uprobe_link_progs progs = {};
+	struct uprobe_link_point point = {};
+	struct bpf_program *prog;
+	int err;
+
+	if (!skel || !links)
+		return -ENOMEM;
+	bpf_object__for_each_program(prog, skel->obj)
+	{
+		bool wanted = !strcmp(bpf_program__name(prog), name);
+
+		bpf_program__set_autoload(prog, wanted);
+		if (!wanted)
+			continue;
+		if (uprobe_link_attach_type(tier))
+			bpf_program__set_expected_attach_type(prog, uprobe_link_attach_type(tier));
+		progs.entry = prog;
+	}
+	err = caps_bpf__load(skel);
+	if (err)
+		return err;
+	err = self_probe_point(SELF_PROBE_EMULATED, &point);
+	if (err)
+		return err;
+	return uprobe_links_add(links, tier, &progs, getpid(), "/proc/self/exe", &point, 1);
+}
+
+/*
+ * The first kernels with multi links let the pid filter pass one thread only. They also look the
+ * pid up before they reject a negative one (46ba0e49b642): -1 gives EINVAL where it is mended.
+ */
+static bool multi_pid_filter_works(void)
+{
+	struct caps_bpf *skel _cleanup_(cleanup_caps_bpf) = caps_bpf__open();
+	uint64_t off = 0;
+	int fd;
+
+	if (!skel)
+		return false;
+	bpf_program__set_autoload(skel->progs.caps_base, false);
+	bpf_program__set_autoload(skel->progs.caps_session, false);
+	bpf_program__set_expected_attach_type(skel->progs.caps_multi,
+					      uprobe_link_attach_type(UPROBE_LINK_MULTI));
+	if (caps_bpf__load(skel))
+		return false;
+	fd = uprobe_link_create(bpf_program__fd(skel->progs.caps_multi),
+				uprobe_link_attach_type(UPROBE_LINK_MULTI), "/", &off, NULL, 1, 0,
+				-1);
+	if (fd >= 0)
+		close(fd);
+	return fd == -EINVAL;
+}
+
+/* True if the word before the newline in a one-number file of /proc/sys is not 0. */
+static bool sysctl_is_set(const char *path)
+{
+	FILE *file _cleanup_file_ = fopen(path, "re");
+	int value = 0;
+
+	return file && fscanf(file, "%d", &value) == 1 && value > 0;
+}
+
+/* True if the kernel is locked down against reading (lockdown=confidentiality). */
+static bool locked_down(void)
+{
+	FILE *file _cleanup_file_ = fopen("/sys/kernel/security/lockdown", "re");
+	char text[128] = "";
+
+	return file && fgets(text, sizeof(text), file) && strstr(text, "[confidentiality]");
+}
+
+/* Says why the first program could not be used. */
+static int explain(int err)
+{
+	struct utsname name = {};
+
+	uname(&name);
+	if (locked_down())
+		return log_fail(EPERM,
+				"cannot use BPF: kernel lockdown is in confidentiality mode; "
+				"boot without lockdown=confidentiality");
+	if (err == -EPERM || err == -EACCES) {
+		if (geteuid() != 0)
+			return log_fail(EPERM, "cannot use BPF as uid %d; run with sudo",
+					(int)geteuid());
+		if (sysctl_is_set("/proc/sys/kernel/unprivileged_bpf_disabled"))
+			return log_fail(EPERM,
+					"cannot use BPF: CAP_BPF, CAP_PERFMON or CAP_SYS_ADMIN is "
+					"missing (container, user namespace or dropped "
+					"capabilities); run as root of the host");
+		return log_fail(EPERM,
+				"cannot use BPF: the kernel refuses; run as root of the host");
+	}
+	if (err == -ENOMEM)
+		return log_fail(ENOMEM, "cannot use BPF: out of memory or RLIMIT_MEMLOCK "
+					"(ulimit -l) too small for this kernel");
+	return log_fail(-err,
+			"cannot use sleepable uprobes with bpf_loop on kernel %s; "
+			"heapbpf needs 6.1 or newer with CONFIG_UPROBES and CONFIG_BPF_SYSCALL",
+			name.release);
+}
+
+int caps_probe(struct caps *out)
+{
+	struct caps caps = {.best = UPROBE_LINK_TIER_CNT};
+	libbpf_print_fn_t before;
+	int err;
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return log_fail(errno,
+				"cannot read /sys/kernel/btf/vmlinux; heapbpf needs a kernel "
+				"with CONFIG_DEBUG_INFO_BTF=y and /sys mounted");
+	/* A refusal here is an answer, not a message. */
+	before = libbpf_set_print(NULL);
+	err = try_tier(UPROBE_LINK_PERF, "caps_base");
+	caps.tier[UPROBE_LINK_PERF] = !err;
+	caps.tier[UPROBE_LINK_MULTI] =
+		!try_tier(UPROBE_LINK_MULTI, "caps_multi") && multi_pid_filter_works();
+	caps.tier[UPROBE_LINK_SESSION] =
+		caps.tier[UPROBE_LINK_MULTI] && !try_tier(UPROBE_LINK_SESSION, "caps_session");
+	libbpf_set_print(before);
+	for (int tier = UPROBE_LINK_TIER_CNT - 1; tier >= 0; tier--)
+		if (caps.tier[tier])
+			caps.best = tier;
+	if (caps.best == UPROBE_LINK_TIER_CNT)
+		return explain(err);
+	*out = caps;
+	return 0;
+}
+
+/* The Seccomp field of /proc/TGID/status; 0 if unknown. */
+static int seccomp_mode(pid_t tgid)
+{
+	FILE *file _cleanup_file_ = NULL;
+	char path[64], line[256];
+	int mode = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tgid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Seccomp: %d", &mode) == 1)
+			break;
+	return mode;
+}
+
+bool caps_return_probes_safe(pid_t tgid)
+{
+	struct utsname name = {};
+	unsigned major = 0, minor = 0, patch = 0;
+
+	uname(&name);
+	sscanf(name.release, "%u.%u.%u", &major, &minor, &patch);
+	if (major != 6 || minor < 11 || minor > 13)
+		return true;
+	if ((minor == 12 && patch > 13) || (minor == 13 && patch > 2))
+		return true;
+	return seccomp_mode(tgid) == 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What this kernel and our privileges allow, found by trying it on our own process, never by a
+ * version number alone.
+ */
+#ifndef CAPS_H
+#define CAPS_H
+
+#include "uprobe_link.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* The answers. */
+struct caps {
+	bool tier[UPROBE_LINK_TIER_CNT]; /* this way to attach works */
+	enum uprobe_link_tier best;	 /* the first that does */
+};
+
+/*
+ * Asks. 0 and *out, or -errno after one logged line that says what is missing, why, and what to
+ * do: -EPERM (privileges, lockdown), -ENOENT (no BTF), -EOPNOTSUPP (kernel too old).
+ */
+int caps_probe(struct caps *out);
+
+/*
+ * May return probes be used on `tgid`? A process under seccomp is killed at its first return
+ * probe by kernels 6.11 to 6.12.13 and 6.13 to 6.13.2 (CVE-2025-21834). There this answers false
+ * for such processes, also on a distribution's kernel that carries the fix under an old number.
+ */
+bool caps_return_probes_safe(pid_t tgid);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: options. Out: a report on stdout, from the same planning that record does, attached to
+ * nothing but ourselves.
+ */
+#include "check.h"
+
+#include "caps.h"
+#include "cleanup.h"
+#include "elf_file.h"
+#include "log.h"
+#include "probes.h"
+#include "target.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/utsname.h>
+
+DEFINE_CLEANUP(target, struct target, target_free)
+
+static void clear_probes(struct probes *probes)
+{
+	probes_clear(probes);
+}
+
+static void show_caps(const struct caps *caps)
+{
+	struct utsname name = {};
+
+	uname(&name);
+	printf("kernel %s\n", name.release);
+	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++)
+		printf("  %-8s %s%s\n", uprobe_link_tier_name(tier),
+		       caps->tier[tier] ? "yes" : "no", tier == (int)caps->best ? ", used" : "");
+}
+
+static void show_fn(const struct probes_file *file, size_t i, bool track_live)
+{
+	const struct allocators_fn *fn = &file->set.fns[i];
+	const struct probe_plan *plan = &file->plans[i];
+
+	printf("    %-16s 0x%-8" PRIx64, fn->name, fn->vma);
+	if (fn->silent) {
+		printf(" not probed: it %s\n", fn->silent);
+		return;
+	}
+	if (!probes_wanted(fn, track_live)) {
+		printf(" not probed: not needed for -t allocs\n");
+		return;
+	}
+	printf(" +%-3u %-28s %s\n", plan->delta, plan->insn,
+	       plan->emulated ? "emulated" : "single-stepped (slow)");
+}
+
+static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache *cache)
+{
+	struct target *target _cleanup_(cleanup_target) = NULL;
+	struct probes probes _cleanup_(clear_probes) = {};
+	int err = target_open(tgid, &target);
+
+	if (err)
+		return OPTS_EXIT_FAILED;
+	err = target_scan(target, cache);
+	if (!err)
+		err = probes_plan(target, track_live, &probes);
+	printf("process %d (%s)\n", (int)tgid, target->comm);
+	if (err) {
+		printf("  no allocator found: %s\n", strerror(-err));
+		return OPTS_EXIT_FAILED;
+	}
+	if (track_live && !caps_return_probes_safe(tgid))
+		printf("  return probes are unsafe here (CVE-2025-21834); only -t allocs works\n");
+	for (size_t i = 0; i < probes.cnt; i++) {
+		printf("  %s\n", elf_file_name(probes.files[i].elf));
+		for (size_t fn = 0; fn < probes.files[i].set.cnt; fn++)
+			show_fn(&probes.files[i], fn, track_live);
+	}
+	return OPTS_EXIT_WHOLE;
+}
+
+DEFINE_CLEANUP(elf_cache, struct elf_cache, elf_cache_free)
+
+enum opts_exit check_run(const struct opts *opts)
+{
+	struct elf_cache *cache _cleanup_(cleanup_elf_cache) = elf_cache_new();
+	bool track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
+	enum opts_exit status = OPTS_EXIT_WHOLE;
+	struct caps caps;
+
+	if (!cache || caps_probe(&caps))
+		return OPTS_EXIT_FAILED;
+	show_caps(&caps);
+	for (size_t i = 0; i < opts->tgid_cnt; i++)
+		if (check_target(opts->tgids[i], track_live, cache))
+			status = OPTS_EXIT_FAILED;
+	return status;
+}

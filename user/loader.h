@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The BPF programs and maps: sized, configured, loaded, attached, read. Nobody else touches the
+ * skeleton.
+ */
+#ifndef LOADER_H
+#define LOADER_H
+
+#include "../bpf/abi.h"
+#include "uprobe_link.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct heap;
+struct loader;
+struct unwind_table_maps;
+
+/* What a run needs; borrowed during loader_open(). */
+struct loader_opts {
+	uint64_t rate_bytes;
+	uint32_t max_stacks, max_sites, max_live; /* entries of the maps */
+	uint32_t max_depth;			  /* PCs of a stack, 1..HB_STACK_MAX */
+	bool track_live;			  /* false: entry probes only */
+	bool floor;				  /* empty programs, to measure the traps alone */
+	enum uprobe_link_tier tier;
+};
+
+/* Cost of one probe hit on this machine, in nanoseconds. */
+struct loader_cost {
+	double emulated_ns, stepped_ns, return_ns;
+};
+
+/* Loads. 0 and *out (loader_free()), or -errno, logged. */
+int loader_open(const struct loader_opts *opts, struct loader **out);
+
+/* Detaches, unloads and frees; NULL is fine. */
+void loader_free(struct loader *loader);
+
+/*
+ * Measures what a hit costs by probing functions of our own, and zeroes the counters afterwards;
+ * call it before loader_attach(). 0, or -errno with *out zero.
+ */
+int loader_calibrate(struct loader *loader, struct loader_cost *out);
+
+/* Follows the process from now on (epoch 0). 0 or -errno, logged. */
+int loader_follow(struct loader *loader, pid_t tgid);
+
+/*
+ * Probes `points` of the file at `path` in `tgid`; `wrappers` are the ranges of its allocator's
+ * functions, for slot `slot` < HB_SLOT_MAX - 1, the one in the points' cookies. 0 or -errno, not
+ * logged.
+ */
+int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t slot,
+		  const struct hb_wrappers *wrappers, const struct uprobe_link_point *points,
+		  size_t cnt);
+
+/* Takes every probe out; the maps stay readable. */
+void loader_detach(struct loader *loader);
+
+/* Descriptors of the unwinder's maps, for unwind_table. */
+void loader_unwind_maps(const struct loader *loader, struct unwind_table_maps *out);
+
+/* Called with each record of the ring. */
+typedef void loader_event_fn(const struct hb_event *event, void *data);
+
+/* Delivers events to fn(…, data) from loader_poll_events(). 0 or -errno, logged. */
+int loader_on_event(struct loader *loader, loader_event_fn *fn, void *data);
+
+/* Descriptor that is readable when there are events; -1 before loader_on_event(). */
+int loader_event_fd(const struct loader *loader);
+
+/* Delivers what is there, without waiting. */
+void loader_poll_events(struct loader *loader);
+
+/* The table of probabilities in use, HB_CLASS_CNT entries; lives as long as the loader. */
+const uint64_t *loader_threshold(const struct loader *loader);
+
+/* Sums the counters over CPUs. 0 or -errno, logged. */
+int loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT]);
+
+/* Estimated bytes in use over all processes, for the progress line. */
+double loader_live_bytes(const struct loader *loader);
+
+/* Adds all sites and stacks of `tgid` to `heap`. 0 or -errno, logged. */
+int loader_read(const struct loader *loader, pid_t tgid, struct heap *heap);
+
+#endif

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: argv. Out: struct opts, or one line that says what is wrong. One table makes the parser and
+ * --help, so that they cannot disagree.
+ */
+#include "opts.h"
+
+#include "../bpf/abi.h"
+#include "cleanup.h"
+#include "log.h"
+#include "vec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+
+struct option_row {
+	int key; /* the short option, or a number above all characters */
+	const char *name;
+	const char *arg;  /* NULL: takes none */
+	const char *help; /* NULL: hidden */
+};
+
+enum {
+	KEY_TEXT = 256,
+	KEY_VERSION,
+	KEY_READY_FD,
+	KEY_TOP,
+	KEY_MAX_STACKS,
+	KEY_MAX_SITES,
+	KEY_MAX_LIVE,
+	KEY_MAX_DEPTH,
+	KEY_TIER,
+	KEY_FLOOR,
+};
+
+static const struct option_row rows[] = {
+	{'p', "pid", "PID[,PID...]", "processes to profile"},
+	{'d', "duration", "TIME", "how long: 500ms, 30s, 5m, 1h (default: until Ctrl-C or exit)"},
+	{'r', "rate", "BYTES", "mean bytes between samples (default 512K; 1 = every allocation)"},
+	{'t', "type", "TYPE[,TYPE]", "heap, allocs, inuse (default heap)"},
+	{'o', "output", "FILE|DIR/|-", "where to (default heapbpf.COMM.PID.pb.gz)"},
+	{KEY_TEXT, "text", NULL, "write the text form instead of a gzipped pprof"},
+	{KEY_TOP, "top", "N", "rows of the table on the terminal (default 10; 0: none)"},
+	{'q', "quiet", NULL, "errors only"},
+	{'v', "verbose", NULL, "say more, with what libbpf says"},
+	{KEY_READY_FD, "ready-fd", "FD", "write a byte there when every probe is in place"},
+	{KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
+	{KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
+	{KEY_MAX_LIVE, "max-live", "N", "sampled objects alive at a time (default 4194304)"},
+	{KEY_MAX_DEPTH, "max-depth", "N", "frames of a stack (default and limit 128)"},
+	{KEY_TIER, "tier", "session|multi|perf", NULL},
+	{KEY_FLOOR, "floor", NULL, NULL},
+	{'h', "help", NULL, "show this"},
+	{KEY_VERSION, "version", NULL, "show the version"},
+};
+
+static const char usage[] =
+	"usage: heapbpf [record] -p PID[,PID...] [-d TIME] [OPTION...]\n"
+	"       heapbpf check [-p PID] [OPTION...]\n"
+	"\n"
+	"Profiles the heap of running processes from outside, without restarting them.\n"
+	"  record   sample allocations, write a pprof profile (default)\n"
+	"  check    show what this kernel and a process allow, and what would be probed\n"
+	"\n";
+
+static void print_help(void)
+{
+	fputs(usage, stdout);
+	for (size_t i = 0; i < ARRAY_CNT(rows); i++) {
+		char left[64];
+
+		if (!rows[i].help)
+			continue;
+		snprintf(left, sizeof(left), "%s%c%s--%s%s%s", rows[i].key < 256 ? "-" : " ",
+			 rows[i].key < 256 ? rows[i].key : ' ', rows[i].key < 256 ? ", " : "  ",
+			 rows[i].name, rows[i].arg ? " " : "", rows[i].arg ? rows[i].arg : "");
+		printf("  %-32s %s\n", left, rows[i].help);
+	}
+	fputs("\nexit status: 0 complete, 1 written but something was lost, 2 failed, 64 usage\n",
+	      stdout);
+}
+
+/* A decimal number without sign, at most `max`; the end of it in *end. */
+static int parse_number(const char *text, uint64_t max, uint64_t *value, const char **end)
+{
+	char *stop;
+	unsigned long long number;
+
+	if (!isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	errno = 0;
+	number = strtoull(text, &stop, 10);
+	if (errno || number > max)
+		return -EINVAL;
+	*value = number;
+	*end = stop;
+	return 0;
+}
+
+/* A unit and what it multiplies with. */
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* A number with one of the units, the product > 0 and at most `max`. */
+static int parse_unit(const char *text, const struct unit *units, size_t cnt, uint64_t max,
+		      uint64_t *value)
+{
+	uint64_t number;
+	const char *end;
+
+	if (parse_number(text, max, &number, &end))
+		return -EINVAL;
+	for (size_t i = 0; i < cnt; i++) {
+		if (strcasecmp(end, units[i].name))
+			continue;
+		if (!number || number > max / units[i].factor)
+			return -EINVAL;
+		*value = number * units[i].factor;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int opts_duration(const char *text, int64_t *ns)
+{
+	static const struct unit units[] = {
+		{"ms", 1000000},    {"s", 1000000000},	  {"", 1000000000},
+		{"m", 60000000000}, {"h", 3600000000000},
+	};
+	uint64_t value;
+	int err = parse_unit(text, units, ARRAY_CNT(units), INT64_MAX, &value);
+
+	if (!err)
+		*ns = value;
+	return err;
+}
+
+int opts_size(const char *text, uint64_t *bytes)
+{
+	static const struct unit units[] = {
+		{"", 1},	   {"B", 1},	       {"K", 1 << 10},	    {"KB", 1 << 10},
+		{"KiB", 1 << 10},  {"M", 1 << 20},     {"MB", 1 << 20},	    {"MiB", 1 << 20},
+		{"G", 1ULL << 30}, {"GB", 1ULL << 30}, {"GiB", 1ULL << 30},
+	};
+
+	/* 2^40: beyond it the probability of small sizes no longer fits the table. */
+	return parse_unit(text, units, ARRAY_CNT(units), 1ULL << 40, bytes);
+}
+
+static int parse_count(const char *name, const char *text, uint64_t min, uint64_t max,
+		       uint32_t *out)
+{
+	uint64_t value;
+	const char *end;
+
+	if (parse_number(text, max, &value, &end) || *end || value < min)
+		return log_fail(0, "--%s %s: give a number from %llu to %llu", name, text,
+				(unsigned long long)min, (unsigned long long)max);
+	*out = value;
+	return 0;
+}
+
+static int add_tgid(struct opts *opts, size_t *cap, pid_t tgid)
+{
+	for (size_t i = 0; i < opts->tgid_cnt; i++)
+		if (opts->tgids[i] == tgid)
+			return 0;
+	if (vec_reserve(&opts->tgids, cap, opts->tgid_cnt + 1))
+		return -ENOMEM;
+	opts->tgids[opts->tgid_cnt++] = tgid;
+	return 0;
+}
+
+static int parse_pids(struct opts *opts, const char *text)
+{
+	size_t cap = opts->tgid_cnt;
+	const char *at = text;
+
+	for (;;) {
+		uint64_t value;
+
+		if (parse_number(at, INT_MAX, &value, &at) || !value || (*at && *at != ','))
+			return log_fail(0, "-p %s: give process ids, like -p 12 or -p 12,34", text);
+		if (add_tgid(opts, &cap, value))
+			return log_fail(ENOMEM, "-p %s", text);
+		if (!*at)
+			return 0;
+		at++;
+	}
+}
+
+static int parse_types(struct opts *opts, const char *text)
+{
+	const char *at = text;
+
+	memset(opts->types, 0, sizeof(opts->types));
+	for (;;) {
+		size_t len = strcspn(at, ","), type = 0;
+
+		while (type < PROFILE_TYPE_CNT && (strlen(profile_type_name(type)) != len ||
+						   strncmp(profile_type_name(type), at, len) != 0))
+			type++;
+		if (type == PROFILE_TYPE_CNT)
+			return log_fail(0, "-t %s: give heap, allocs or inuse, or a list", text);
+		opts->types[type] = true;
+		if (!at[len])
+			return 0;
+		at += len + 1;
+	}
+}
+
+static int parse_tier(struct opts *opts, const char *text)
+{
+	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++) {
+		if (strcmp(text, uprobe_link_tier_name(tier)) != 0)
+			continue;
+		opts->tier = tier;
+		return 0;
+	}
+	return log_fail(0, "--tier %s: give session, multi or perf", text);
+}
+
+static int parse_ready_fd(struct opts *opts, const char *text)
+{
+	uint32_t fd;
+	int err = parse_count("ready-fd", text, 0, INT_MAX, &fd);
+
+	if (!err)
+		opts->ready_fd = fd;
+	return err;
+}
+
+/* Options that take a value. */
+static int parse_value(struct opts *opts, int key, const char *text)
+{
+	switch (key) {
+	case 'p':
+		return parse_pids(opts, text);
+	case 'd':
+		if (opts_duration(text, &opts->duration_ns))
+			return log_fail(0, "-d %s: give a time like 500ms, 30s, 5m", text);
+		return 0;
+	case 'r':
+		if (opts_size(text, &opts->rate_bytes))
+			return log_fail(0, "-r %s: give bytes like 1, 64K, 512K, 1M", text);
+		return 0;
+	case 't':
+		return parse_types(opts, text);
+	case 'o':
+		if (!text[0])
+			return log_fail(0, "-o needs a file, a directory or -");
+		opts->output = text;
+		return 0;
+	case KEY_READY_FD:
+		return parse_ready_fd(opts, text);
+	case KEY_TOP:
+		return parse_count("top", text, 0, 100000, &opts->top);
+	case KEY_MAX_STACKS:
+		return parse_count("max-stacks", text, 1, 1 << 22, &opts->max_stacks);
+	case KEY_MAX_SITES:
+		return parse_count("max-sites", text, 1, 1 << 24, &opts->max_sites);
+	case KEY_MAX_LIVE:
+		return parse_count("max-live", text, 1, 1 << 28, &opts->max_live);
+	case KEY_MAX_DEPTH:
+		return parse_count("max-depth", text, 1, HB_STACK_MAX, &opts->max_depth);
+	default:
+		return parse_tier(opts, text);
+	}
+}
+
+static int parse_flag(struct opts *opts, int key)
+{
+	switch (key) {
+	case 'q':
+		opts->quiet = true;
+		log_set_level(LOG_LEVEL_ERROR);
+		return 0;
+	case 'v':
+		log_set_level(LOG_LEVEL_DEBUG);
+		return 0;
+	case KEY_TEXT:
+		opts->text = true;
+		return 0;
+	case KEY_FLOOR:
+		opts->floor = true;
+		return 0;
+	case KEY_VERSION:
+		puts("heapbpf " HEAPBPF_VERSION);
+		return -ECANCELED;
+	default:
+		print_help();
+		return -ECANCELED;
+	}
+}
+
+/* getopt's two descriptions, made from the table. */
+static void fill_getopt(struct option *longs, char *shorts)
+{
+	*shorts++ = ':';
+	for (size_t i = 0; i < ARRAY_CNT(rows); i++) {
+		longs[i] =
+			(struct option){rows[i].name, rows[i].arg ? required_argument : no_argument,
+					NULL, rows[i].key};
+		if (rows[i].key >= 256)
+			continue;
+		*shorts++ = rows[i].key;
+		if (rows[i].arg)
+			*shorts++ = ':';
+	}
+	*shorts = 0;
+}
+
+static const struct option_row *find_row(int key)
+{
+	for (size_t i = 0; i < ARRAY_CNT(rows); i++)
+		if (rows[i].key == key)
+			return &rows[i];
+	return NULL;
+}
+
+static int parse_options(struct opts *opts, int argc, char **argv)
+{
+	struct option longs[ARRAY_CNT(rows) + 1] = {};
+	char shorts[2 * ARRAY_CNT(rows) + 2];
+	int key, err = 0;
+
+	fill_getopt(longs, shorts);
+	opterr = 0;
+	while (!err && (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const struct option_row *row = find_row(key);
+
+		if (key == ':')
+			err = log_fail(0, "%s needs a value; see --help", argv[optind - 1]);
+		else if (!row)
+			err = log_fail(0, "unknown option %s; see --help", argv[optind - 1]);
+		else
+			err = row->arg ? parse_value(opts, key, optarg) : parse_flag(opts, key);
+	}
+	return err;
+}
+
+/* Words that are no options: at most the verb. */
+static int parse_verb(struct opts *opts, int argc, char **argv)
+{
+	if (optind == argc)
+		return 0;
+	if (!strcmp(argv[optind], "check"))
+		opts->verb = OPTS_CHECK;
+	else if (strcmp(argv[optind], "record") != 0)
+		return log_fail(0, "unknown command %s; give record or check (see --help)",
+				argv[optind]);
+	if (optind + 1 < argc)
+		return log_fail(0, "unexpected argument %s; see --help", argv[optind + 1]);
+	return 0;
+}
+
+/* What options mean together. */
+static int check_together(struct opts *opts)
+{
+	for (int type = 0; type < PROFILE_TYPE_CNT; type++)
+		opts->type_cnt += opts->types[type];
+	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt)
+		return log_fail(0, "which process? give -p PID (see --help)");
+	if (opts->output && !strcmp(opts->output, "-") &&
+	    (opts->tgid_cnt > 1 || opts->type_cnt > 1))
+		return log_fail(0, "-o - takes one process and one type; give a directory");
+	return 0;
+}
+
+int opts_parse(int argc, char **argv, struct opts *out)
+{
+	struct opts opts = {
+		.rate_bytes = 512 * 1024,
+		.types = {[PROFILE_HEAP] = true},
+		.top = 10,
+		.ready_fd = -1,
+		.max_stacks = 32768,
+		.max_sites = 131072,
+		.max_live = 4194304,
+		.max_depth = HB_STACK_MAX,
+		.tier = UPROBE_LINK_TIER_CNT,
+	};
+	int err = parse_options(&opts, argc, argv);
+
+	if (!err)
+		err = parse_verb(&opts, argc, argv);
+	if (!err)
+		err = check_together(&opts);
+	if (err) {
+		opts_clear(&opts);
+		return err;
+	}
+	*out = opts;
+	return 0;
+}
+
+void opts_clear(struct opts *opts)
+{
+	free(opts->tgids);
+	opts->tgids = NULL;
+	opts->tgid_cnt = 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The command line, checked: what is wrong is said here and nothing later needs to doubt it.
+ */
+#ifndef OPTS_H
+#define OPTS_H
+
+#include "profile.h"
+#include "uprobe_link.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Exit statuses by meaning. */
+enum opts_exit {
+	OPTS_EXIT_WHOLE = 0,   /* done, complete */
+	OPTS_EXIT_PARTIAL = 1, /* profile written, but something was lost (listed) */
+	OPTS_EXIT_FAILED = 2,  /* no profile */
+	OPTS_EXIT_USAGE = 64,  /* the command line makes no sense */
+};
+
+/* What to do. */
+enum opts_verb {
+	OPTS_RECORD,
+	OPTS_CHECK,
+	OPTS_VERB_CNT,
+};
+
+/* All options with their defaults filled in. */
+struct opts {
+	enum opts_verb verb;
+	pid_t *tgids; /* owned; distinct, in the order given */
+	size_t tgid_cnt;
+	int64_t duration_ns; /* 0: until interrupted or the targets' end */
+	uint64_t rate_bytes;
+	bool types[PROFILE_TYPE_CNT];
+	size_t type_cnt;
+	const char *output; /* borrowed from argv; NULL: a name of our own */
+	bool text;
+	bool quiet;
+	uint32_t top; /* rows of the table */
+	int ready_fd; /* -1: none */
+	uint32_t max_stacks, max_sites, max_live, max_depth;
+	enum uprobe_link_tier tier; /* UPROBE_LINK_TIER_CNT: the best that works */
+	bool floor;
+};
+
+/*
+ * Parses. 0 with *out filled (opts_clear()); -ECANCELED when --help or --version was printed;
+ * -EINVAL after one logged line.
+ */
+int opts_parse(int argc, char **argv, struct opts *out);
+
+/* Frees what the options own. */
+void opts_clear(struct opts *opts);
+
+/* "500ms", "30s", "5m", "1h" into nanoseconds > 0. 0 or -EINVAL. */
+int opts_duration(const char *text, int64_t *ns);
+
+/* "1", "512K", "1M", "2G" (binary) into bytes > 0. 0 or -EINVAL. */
+int opts_size(const char *text, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a profile and the options. Out: files. Knows names and views; the bytes are pprof's and
+ * text's, the safety of a file is outfile's.
+ */
+#include "output.h"
+
+#include "cleanup.h"
+#include "log.h"
+#include "opts.h"
+#include "outfile.h"
+#include "pprof.h"
+#include "target.h"
+#include "text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode));
+}
+
+/* heapbpf.COMM.PID[.TYPE].pb.gz, with nothing in COMM that a shell or a path could trip over. */
+static char *own_name(const struct opts *opts, const struct target *target, enum profile_type type)
+{
+	char comm[64], *name;
+	size_t len = 0;
+
+	for (const char *c = target->comm; *c && len < sizeof(comm) - 1; c++)
+		comm[len++] = isalnum((unsigned char)*c) || strchr("-_+", *c) ? *c : '_';
+	comm[len] = 0;
+	if (asprintf(&name, "heapbpf.%s.%d%s%s%s", comm, (int)target->tgid,
+		     opts->type_cnt > 1 ? "." : "",
+		     opts->type_cnt > 1 ? profile_type_name(type) : "",
+		     opts->text ? ".txt" : ".pb.gz") < 0)
+		return NULL;
+	return name;
+}
+
+/* The path of one file, malloc()ed; NULL: out of memory. */
+static char *file_path(const struct opts *opts, const struct target *target, enum profile_type type)
+{
+	_cleanup_free_ char *name = NULL;
+	char *path;
+
+	if (opts->output && !is_directory(opts->output))
+		return strdup(opts->output);
+	name = own_name(opts, target, type);
+	if (!name || !opts->output)
+		return take_ptr(name);
+	if (asprintf(&path, "%s%s%s", opts->output,
+		     opts->output[strlen(opts->output) - 1] == '/' ? "" : "/", name) < 0)
+		return NULL;
+	return path;
+}
+
+int output_check(const struct opts *opts, const struct target *target)
+{
+	if (opts->output && strcmp(opts->output, "-") != 0 && !is_directory(opts->output) &&
+	    (opts->tgid_cnt > 1 || opts->type_cnt > 1))
+		return log_fail(0,
+				"-o %s: several profiles need a directory; give an existing one "
+				"or one that ends in /",
+				opts->output);
+	for (int type = 0; type < PROFILE_TYPE_CNT; type++) {
+		_cleanup_free_ char *path = NULL;
+		int err;
+
+		if (!opts->types[type])
+			continue;
+		path = file_path(opts, target, type);
+		if (!path)
+			return -ENOMEM;
+		err = strcmp(path, "-") ? outfile_check(path) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+DEFINE_CLEANUP(outfile, struct outfile, outfile_abort)
+
+static int write_one(const struct opts *opts, const char *path, const struct profile *profile,
+		     enum profile_type type)
+{
+	struct outfile *file _cleanup_(cleanup_outfile) = NULL;
+	int err = outfile_open(path, &file);
+
+	if (err)
+		return err;
+	if (opts->text)
+		err = text_write(profile, type, outfile_stream(file));
+	else
+		err = pprof_write(profile, type, outfile_stream(file));
+	if (err)
+		return log_fail(-err, "cannot write %s", path);
+	err = outfile_commit(take_ptr(file));
+	if (err)
+		return err;
+	if (strcmp(path, "-") != 0)
+		log_line(LOG_LEVEL_INFO, "wrote %s", path);
+	return 0;
+}
+
+int output_write(const struct opts *opts, const struct target *target,
+		 const struct profile *profile)
+{
+	int first = 0;
+
+	for (int type = 0; type < PROFILE_TYPE_CNT; type++) {
+		_cleanup_free_ char *path = NULL;
+		int err;
+
+		if (!opts->types[type])
+			continue;
+		path = file_path(opts, target, type);
+		err = path ? write_one(opts, path, profile, type) : -ENOMEM;
+		if (err && !first)
+			first = err;
+	}
+	return first;
+}

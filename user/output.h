@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where profiles go: names of files, and writing every requested view of a profile.
+ */
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+struct opts;
+struct profile;
+struct target;
+
+/*
+ * Checks before a run that its files can be written, all of them. 0 or -errno, logged.
+ */
+int output_check(const struct opts *opts, const struct target *target);
+
+/*
+ * Writes the profile once per requested type, each whole or not at all, and says where. 0 or
+ * -errno of the first failure, logged; the other types are still tried.
+ */
+int output_write(const struct opts *opts, const struct target *target,
+		 const struct profile *profile);
+
+#endif

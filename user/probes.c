@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: the mappings of a process. Out: probes on every allocator in it. Joins what allocators
+ * (which functions) and probe_plan (which instruction) know and hands it to loader.
+ */
+#include "probes.h"
+
+#include "cleanup.h"
+#include "elf_file.h"
+#include "loader.h"
+#include "log.h"
+#include "target.h"
+#include "vec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+/* More than any prologue; the planner looks for branches back into it up to here. */
+#define CODE_MAX 4096
+
+/* What a function's handler reads at entry, and whether it waits for the result. */
+static const struct {
+	uint32_t regs; /* enum probe_plan_reg */
+	bool returns;
+} needs[HB_FN_CNT] = {
+	[HB_FN_MALLOC] = {PROBE_PLAN_RDI, true},
+	[HB_FN_CALLOC] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
+	[HB_FN_REALLOC] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
+	[HB_FN_REALLOCARRAY] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI | PROBE_PLAN_RDX, true},
+	[HB_FN_POSIX_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RDX, true},
+	[HB_FN_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
+	[HB_FN_VALLOC] = {PROBE_PLAN_RDI, true},
+	[HB_FN_FREE] = {PROBE_PLAN_RDI, false},
+};
+
+void probes_clear(struct probes *probes)
+{
+	for (size_t i = 0; i < probes->cnt; i++) {
+		allocators_clear(&probes->files[i].set);
+		free(probes->files[i].plans);
+	}
+	free(probes->files);
+	*probes = (struct probes){};
+}
+
+bool probes_wanted(const struct allocators_fn *fn, bool track_live)
+{
+	return !fn->silent && (track_live || fn->fn != HB_FN_FREE);
+}
+
+static int plan_file(struct probes_file *file, bool track_live)
+{
+	uint8_t code[CODE_MAX];
+
+	file->plans = calloc(file->set.cnt, sizeof(*file->plans));
+	if (!file->plans)
+		return -ENOMEM;
+	for (size_t i = 0; i < file->set.cnt; i++) {
+		const struct allocators_fn *fn = &file->set.fns[i];
+		size_t want = fn->size_bytes < CODE_MAX ? fn->size_bytes : CODE_MAX;
+		size_t len = elf_file_read_text(file->elf, fn->off, code, want);
+		int err;
+
+		if (!probes_wanted(fn, track_live))
+			continue;
+		err = probe_plan_make(code, len, fn->vma, needs[fn->fn].regs,
+				      track_live && needs[fn->fn].returns, fn->fn == HB_FN_FREE,
+				      &file->plans[i]);
+		if (err)
+			return log_fail(0, "%s: cannot decode the first instruction of %s",
+					elf_file_name(file->elf), fn->name);
+	}
+	return 0;
+}
+
+/* One file maps in several pieces; it is planned once. */
+static bool planned(const struct probes *probes, const struct elf_file *elf)
+{
+	for (size_t i = 0; i < probes->cnt; i++)
+		if (probes->files[i].elf == elf)
+			return true;
+	return false;
+}
+
+static int add_file(struct probes *probes, size_t *cap, const struct procmap *map, bool track_live)
+{
+	struct probes_file file = {.map = map, .elf = map->elf};
+	int err = allocators_find(map->elf, &file.set);
+
+	if (err == -ENOENT)
+		return 0;
+	if (err)
+		return err;
+	err = plan_file(&file, track_live);
+	if (!err)
+		err = vec_reserve(&probes->files, cap, probes->cnt + 1);
+	if (err) {
+		allocators_clear(&file.set);
+		free(file.plans);
+		return err;
+	}
+	probes->files[probes->cnt++] = file;
+	return 0;
+}
+
+int probes_plan(const struct target *target, bool track_live, struct probes *out)
+{
+	const struct procmaps *maps = target_maps(target);
+	struct probes probes = {};
+	size_t cap = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < maps->cnt && !err; i++)
+		if (maps->maps[i].elf && !planned(&probes, maps->maps[i].elf))
+			err = add_file(&probes, &cap, &maps->maps[i], track_live);
+	if (!err && !probes.cnt)
+		err = -ENOENT;
+	if (err) {
+		probes_clear(&probes);
+		return err;
+	}
+	*out = probes;
+	return 0;
+}
+
+/* The ranges of a file's entry points. False: more than the contract holds. */
+static bool fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
+{
+	if (set->cnt > HB_WRAPPER_MAX)
+		return false;
+	for (size_t i = 0; i < set->cnt; i++)
+		wrappers->range[wrappers->cnt++] = (struct hb_range){
+			.start_off = set->fns[i].off,
+			.end_off = set->fns[i].off + set->fns[i].size_bytes,
+		};
+	return true;
+}
+
+static size_t fill_points(const struct probes_file *file, bool track_live, uint32_t slot,
+			  struct uprobe_link_point *points)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < file->set.cnt; i++) {
+		const struct allocators_fn *fn = &file->set.fns[i];
+		const struct probe_plan *plan = &file->plans[i];
+		uint64_t off = fn->off + plan->delta;
+		uint32_t flags = fn->flags | (plan->emulated ? 0 : HB_COOKIE_STEPPED);
+
+		if (!probes_wanted(fn, track_live))
+			continue;
+		points[cnt++] = (struct uprobe_link_point){
+			.off = off,
+			.cookie = HB_COOKIE(fn->fn, flags, plan->sp_bytes, slot, off),
+			.returns = track_live && needs[fn->fn].returns,
+		};
+	}
+	return cnt;
+}
+
+/*
+ * The mapped file under a path that cannot mean another file: map_files. It needs
+ * CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN; the second path is the process's own view.
+ */
+static int attach_file(const struct probes_file *file, const struct target *target,
+		       struct loader *loader, uint32_t slot, const struct hb_wrappers *wrappers,
+		       const struct uprobe_link_point *points, size_t cnt)
+{
+	char *path _cleanup_free_ = NULL;
+	int err;
+
+	if (asprintf(&path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)target->tgid,
+		     file->map->start, file->map->end) < 0)
+		return -ENOMEM;
+	err = loader_attach(loader, target->tgid, path, slot, wrappers, points, cnt);
+	if (err != -ENOENT && err != -EPERM && err != -EACCES)
+		return err;
+	free(path);
+	if (asprintf(&path, "/proc/%d/root%s", (int)target->tgid, file->map->path) < 0)
+		return -ENOMEM;
+	return loader_attach(loader, target->tgid, path, slot, wrappers, points, cnt);
+}
+
+int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
+		  struct loader *loader, uint32_t *slot)
+{
+	for (size_t i = 0; i < probes->cnt; i++) {
+		const struct probes_file *file = &probes->files[i];
+		struct uprobe_link_point points[HB_WRAPPER_MAX];
+		struct hb_wrappers wrappers = {};
+		size_t cnt;
+		int err = -E2BIG;
+
+		if (fill_wrappers(&file->set, &wrappers)) {
+			cnt = fill_points(file, track_live, *slot, points);
+			err = attach_file(file, target, loader, *slot, &wrappers, points, cnt);
+		}
+		if (err)
+			return log_fail(-err, "cannot probe %s in process %d",
+					elf_file_name(file->elf), (int)target->tgid);
+		++*slot;
+	}
+	return 0;
+}

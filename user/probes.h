@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From a process to the places that get probes: every mapped file with an allocator, its entry
+ * points, and the instruction chosen for each.
+ */
+#ifndef PROBES_H
+#define PROBES_H
+
+#include "allocators.h"
+#include "probe_plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_file;
+struct loader;
+struct procmap;
+struct target;
+
+/* One allocator in one process. */
+struct probes_file {
+	const struct procmap *map; /* its code; valid until the next target_scan() */
+	const struct elf_file *elf;
+	struct allocators_set set;
+	struct probe_plan *plans; /* one per set.fns; zero where that is silent */
+};
+
+/* All of a process; owned arrays. */
+struct probes {
+	struct probes_file *files;
+	size_t cnt;
+};
+
+/*
+ * Plans the probes of `target` from its last scan. `track_live`: frees and results are followed.
+ * 0 with at least one file in *out (probes_clear()), -ENOENT (no allocator found; not logged),
+ * -ENOMEM.
+ */
+int probes_plan(const struct target *target, bool track_live, struct probes *out);
+
+/* Frees and empties; a zeroed struct is empty. */
+void probes_clear(struct probes *probes);
+
+/* True if the function gets a probe in this mode. */
+bool probes_wanted(const struct allocators_fn *fn, bool track_live);
+
+/*
+ * Attaches all of them; *slot is the next free slot of `wrappers` and is advanced per file.
+ * 0, or -errno after one logged line.
+ */
+int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
+		  struct loader *loader, uint32_t *slot);
+
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: options. Out: one profile per process and type, a table for people, an exit status. Waits in
+ * one poll for the clock, signals, events and the targets' end; does nothing in between.
+ */
+#include "record.h"
+
+#include "cleanup.h"
+#include "heap.h"
+#include "log.h"
+#include "output.h"
+#include "session.h"
+#include "symbolize.h"
+#include "target.h"
+#include "top.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+/* What the loop waits for, in front of the targets' pidfds. */
+enum {
+	WAIT_SIGNAL,
+	WAIT_END,
+	WAIT_TICK,
+	WAIT_EVENTS,
+	WAIT_TARGETS,
+};
+
+/* Times of a run. */
+struct clock {
+	int64_t wall_ns;     /* since 1970, at the start */
+	int64_t start_ns;    /* monotonic */
+	int64_t duration_ns; /* once it ended */
+};
+
+DEFINE_CLEANUP(session, struct session, session_free)
+DEFINE_CLEANUP(heap, struct heap, heap_free)
+
+static int64_t read_clock(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Makes SIGINT, SIGTERM and SIGHUP readable instead of deadly. */
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A timer that fires after first_ns and then every interval_ns (0: once); -1 on failure. */
+static int open_timer(int64_t first_ns, int64_t interval_ns)
+{
+	struct itimerspec spec = {
+		.it_value = {first_ns / 1000000000, first_ns % 1000000000},
+		.it_interval = {interval_ns / 1000000000, interval_ns % 1000000000},
+	};
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd >= 0 && timerfd_settime(fd, 0, &spec, NULL)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static uint64_t hits_of(const uint64_t counters[static HB_COUNTER_CNT])
+{
+	return counters[HB_LOSS_CNT + HB_STAT_HITS] + counters[HB_LOSS_CNT + HB_STAT_STEPPED_HITS];
+}
+
+/* One line that overwrites itself. */
+static void show_progress(const struct session *session, const struct clock *clock)
+{
+	double elapsed_s = (read_clock(CLOCK_MONOTONIC) - clock->start_ns) / 1e9;
+	double total_s = session->opts->duration_ns / 1e9;
+	uint64_t counters[HB_COUNTER_CNT];
+	double live_bytes = 0;
+	char total[32] = "", live[16];
+
+	if (loader_counters(session->loader, counters))
+		return;
+	if (total_s > 0)
+		snprintf(total, sizeof(total), " of %.0f s", total_s);
+	else
+		snprintf(total, sizeof(total), " s, Ctrl-C ends");
+	if (session->track_live)
+		live_bytes = loader_live_bytes(session->loader);
+	fprintf(stderr, "\r  %.0f%s   %llu samples   %s live   %.0f hits/s \033[K", elapsed_s,
+		total, (unsigned long long)counters[HB_LOSS_CNT + HB_STAT_SAMPLES],
+		top_bytes(live_bytes, live), elapsed_s > 0 ? hits_of(counters) / elapsed_s : 0);
+	fflush(stderr);
+}
+
+/* Waits until the time is over, a signal comes, or every target has ended. */
+static int wait_for_end(struct session *session, const struct clock *clock, int signal_fd)
+{
+	bool shows = log_shows(LOG_LEVEL_INFO) && isatty(STDERR_FILENO);
+	_cleanup_close_ int end_fd = open_timer(session->opts->duration_ns, 0);
+	_cleanup_close_ int tick_fd = open_timer(1000000000, shows ? 1000000000 : 0);
+	_cleanup_free_ struct pollfd *fds =
+		calloc(WAIT_TARGETS + session->target_cnt, sizeof(*fds));
+	uint64_t ticks;
+
+	if (!fds)
+		return -ENOMEM;
+	fds[WAIT_SIGNAL] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
+	fds[WAIT_END] = (struct pollfd){.fd = end_fd, .events = POLLIN};
+	fds[WAIT_TICK] = (struct pollfd){.fd = shows ? tick_fd : -1, .events = POLLIN};
+	fds[WAIT_EVENTS].fd = loader_event_fd(session->loader);
+	fds[WAIT_EVENTS].events = POLLIN;
+	for (size_t i = 0; i < session->target_cnt; i++)
+		fds[WAIT_TARGETS + i] =
+			(struct pollfd){.fd = session->targets[i]->pidfd, .events = POLLIN};
+
+	while (!session_all_exited(session)) {
+		if (poll(fds, WAIT_TARGETS + session->target_cnt, -1) < 0 && errno != EINTR)
+			return log_fail(errno, "cannot wait");
+		if (fds[WAIT_EVENTS].revents)
+			session_handle_events(session);
+		if (fds[WAIT_TICK].revents && read(tick_fd, &ticks, sizeof(ticks)) > 0)
+			show_progress(session, clock);
+		if (fds[WAIT_SIGNAL].revents || fds[WAIT_END].revents)
+			break;
+		for (size_t i = 0; i < session->target_cnt; i++) {
+			if (!fds[WAIT_TARGETS + i].revents)
+				continue;
+			session->targets[i]->exited = true;
+			fds[WAIT_TARGETS + i].fd = -1;
+		}
+	}
+	if (shows)
+		fputs("\r\033[K", stderr);
+	return 0;
+}
+
+/* Says that every probe is in place: to people, and to whoever holds the other end of the fd. */
+static int announce(const struct session *session)
+{
+	const struct opts *opts = session->opts;
+	char text[256];
+	size_t len = 0;
+
+	for (size_t i = 0; i < session->target_cnt && len < sizeof(text) - 32; i++)
+		len += snprintf(text + len, sizeof(text) - len, "%s%d (%s)", i ? ", " : "",
+				(int)session->targets[i]->tgid, session->targets[i]->comm);
+	log_line(LOG_LEVEL_INFO, "recording %s by %s probes, one sample per %llu bytes", text,
+		 uprobe_link_tier_name(session->tier), (unsigned long long)opts->rate_bytes);
+	if (opts->ready_fd >= 0 && write(opts->ready_fd, "\n", 1) != 1)
+		return log_fail(errno, "cannot write to --ready-fd %d", opts->ready_fd);
+	return 0;
+}
+
+static unsigned terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
+/* What the probes took from the machine, by the cost measured at the start. */
+static void show_cost(const struct session *session, const struct clock *clock,
+		      const uint64_t counters[static HB_COUNTER_CNT], FILE *out)
+{
+	const struct loader_cost *cost = &session->cost;
+	uint64_t emulated = counters[HB_LOSS_CNT + HB_STAT_HITS];
+	uint64_t stepped = counters[HB_LOSS_CNT + HB_STAT_STEPPED_HITS];
+	uint64_t returns = counters[HB_LOSS_CNT + HB_STAT_RETURNS];
+	double spent_ns = emulated * cost->emulated_ns + stepped * cost->stepped_ns +
+			  returns * cost->return_ns;
+	double seconds = clock->duration_ns / 1e9;
+
+	fprintf(out, "probes: %.0f hits/s", (emulated + stepped) / seconds);
+	if (cost->emulated_ns > 0)
+		fprintf(out, " at %.2f us (measured here): %.1f%% of one core",
+			cost->emulated_ns / 1e3, 100 * spent_ns / clock->duration_ns);
+	if (stepped)
+		fprintf(out, "; %llu hits single-stepped at %.1f us", (unsigned long long)stepped,
+			cost->stepped_ns / 1e3);
+	fputc('\n', out);
+}
+
+/* Makes, writes and shows the profile of one target. */
+static int finish_target(const struct session *session, const struct target *target,
+			 const struct clock *clock, const uint64_t counters[static HB_COUNTER_CNT],
+			 bool *partial)
+{
+	const struct opts *opts = session->opts;
+	FILE *out = opts->output && !strcmp(opts->output, "-") ? stderr : stdout;
+	struct heap *heap _cleanup_(cleanup_heap) = heap_new();
+	struct heap_source source = {
+		.tgid = target->tgid,
+		.comm = target->comm,
+		.rate_bytes = opts->rate_bytes,
+		.threshold = loader_threshold(session->loader),
+		.time_ns = clock->wall_ns,
+		.duration_ns = clock->duration_ns,
+		.tracks_inuse = session->track_live,
+		.epoch = target->epoch,
+		.counters = counters,
+		.memory = target->memory,
+	};
+	_cleanup_free_ struct heap_space *spaces = calloc(target->space_cnt + 1, sizeof(*spaces));
+	struct profile profile = {};
+	int err;
+
+	if (!heap || !spaces)
+		return log_fail(ENOMEM, "cannot make the profile");
+	for (size_t i = 0; i < target->space_cnt; i++)
+		spaces[i] = (struct heap_space){target->spaces[i].epoch, &target->spaces[i].maps};
+	err = loader_read(session->loader, target->tgid, heap);
+	if (err)
+		return err;
+	err = heap_profile(heap, &source, spaces, target->space_cnt, session->symbolizer, &profile);
+	if (err)
+		return log_fail(-err, "cannot make the profile");
+	err = output_write(opts, target, &profile);
+	if (!opts->quiet && opts->top)
+		top_write(&profile, opts->top, terminal_width(), out);
+	*partial |= profile_is_partial(&profile);
+	profile_clear(&profile);
+	return err;
+}
+
+/* Reads the maps, which nobody changes any more, and writes everything. */
+static enum opts_exit finish(struct session *session, const struct clock *clock)
+{
+	FILE *out = session->opts->output && !strcmp(session->opts->output, "-") ? stderr : stdout;
+	uint64_t counters[HB_COUNTER_CNT];
+	bool partial = false, failed = false;
+
+	if (loader_counters(session->loader, counters))
+		return OPTS_EXIT_FAILED;
+	for (size_t i = 0; i < session->target_cnt; i++)
+		failed |=
+			finish_target(session, session->targets[i], clock, counters, &partial) != 0;
+	if (!session->opts->quiet && session->opts->top)
+		show_cost(session, clock, counters, out);
+	if (fflush(out))
+		failed = true;
+	return failed ? OPTS_EXIT_FAILED : partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
+}
+
+enum opts_exit record_run(const struct opts *opts)
+{
+	struct session *session _cleanup_(cleanup_session) = NULL;
+	_cleanup_close_ int signal_fd = open_signals();
+	struct clock clock = {};
+
+	if (signal_fd < 0) {
+		log_fail(errno, "cannot wait for signals");
+		return OPTS_EXIT_FAILED;
+	}
+	if (session_open(opts, &session))
+		return OPTS_EXIT_FAILED;
+	clock.wall_ns = read_clock(CLOCK_REALTIME);
+	clock.start_ns = read_clock(CLOCK_MONOTONIC);
+	if (announce(session))
+		return OPTS_EXIT_FAILED;
+	for (size_t i = 0; i < session->target_cnt; i++)
+		target_prepare_symbols(session->targets[i], session->symbolizer);
+	if (wait_for_end(session, &clock, signal_fd))
+		return OPTS_EXIT_FAILED;
+	clock.duration_ns = read_clock(CLOCK_MONOTONIC) - clock.start_ns;
+	for (size_t i = 0; i < session->target_cnt; i++)
+		target_read_memory(session->targets[i]);
+	loader_detach(session->loader);
+	session_handle_events(session);
+	return finish(session, &clock);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The verb record: profiles the targets for the time asked, then writes profiles and the table.
+ */
+#ifndef RECORD_H
+#define RECORD_H
+
+#include "opts.h"
+
+/* Runs to the end; messages go to stderr, the table and `-o -` to stdout. */
+enum opts_exit record_run(const struct opts *opts);
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: nothing. Out: where two functions of ours lie in our file, and how long a call takes, with
+ * or without a probe. They are written in assembly since the first instruction is the point.
+ */
+#include "self_probe.h"
+
+#include "../bpf/abi.h"
+#include "cleanup.h"
+#include "procmaps.h"
+#include "uprobe_link.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define ROUNDS		5
+#define CALLS_PER_ROUND 400
+
+/* Called like free(address): the argument is no block of anybody. */
+void self_probe_emulated(const void *address);
+/* See self_probe_emulated(). */
+void self_probe_stepped(const void *address);
+
+__asm__(".pushsection .text\n"
+	".balign 16\n"
+	".type self_probe_emulated, @function\n"
+	"self_probe_emulated:\n"
+	"	push %rbp\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size self_probe_emulated, . - self_probe_emulated\n"
+	".balign 16\n"
+	".type self_probe_stepped, @function\n"
+	"self_probe_stepped:\n"
+	"	mov %rdi, %rax\n"
+	"	ret\n"
+	".size self_probe_stepped, . - self_probe_stepped\n"
+	".popsection\n");
+
+static void (*const functions[SELF_PROBE_CNT])(const void *) = {
+	self_probe_emulated,
+	self_probe_stepped,
+};
+
+static void clear_maps(struct procmaps *maps)
+{
+	procmaps_clear(maps);
+}
+
+int self_probe_point(enum self_probe which, struct uprobe_link_point *out)
+{
+	struct procmaps maps _cleanup_(clear_maps) = {};
+	uint64_t pc = (uintptr_t)functions[which];
+	const struct procmap *map;
+	uint64_t off;
+	int err;
+
+	err = procmaps_read(getpid(), &maps);
+	if (err)
+		return err;
+	map = procmaps_find(&maps, pc);
+	if (!map)
+		return -ENOENT;
+	off = pc - map->start + map->off;
+	*out = (struct uprobe_link_point){
+		.off = off,
+		.cookie = HB_COOKIE(HB_FN_FREE, 0, 0, HB_SLOT_MAX - 1, off),
+	};
+	return 0;
+}
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+double self_probe_time_ns(enum self_probe which)
+{
+	double best = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		double start = now_ns(), took;
+
+		for (int i = 0; i < CALLS_PER_ROUND; i++)
+			functions[which](&best);
+		took = (now_ns() - start) / CALLS_PER_ROUND;
+		if (!round || took < best)
+			best = took;
+	}
+	return best;
+}

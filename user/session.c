@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: options. Out: probes in place in every target, unwind tables loaded, and both kept right
+ * while targets map libraries, exec and exit. Reading the results is record's job.
+ */
+#include "session.h"
+
+#include "caps.h"
+#include "cleanup.h"
+#include "elf_file.h"
+#include "log.h"
+#include "opts.h"
+#include "output.h"
+#include "probes.h"
+#include "symbolize.h"
+#include "target.h"
+#include "unwind_table.h"
+
+#include <errno.h>
+
+DEFINE_CLEANUP(session, struct session, session_free)
+
+void session_free(struct session *session)
+{
+	if (!session)
+		return;
+	loader_free(session->loader);
+	unwind_table_free(session->unwind);
+	symbolizer_free(session->symbolizer);
+	for (size_t i = 0; i < session->target_cnt; i++)
+		target_free(session->targets[i]);
+	free(session->targets);
+	elf_cache_free(session->cache);
+	free(session);
+}
+
+/* Says why a process has nothing to probe. */
+static int explain_no_allocator(const struct target *target)
+{
+	const struct procmaps *maps = target_maps(target);
+
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].elf && maps->maps[i].off < 0x100000 &&
+		    !strstr(maps->maps[i].path, ".so") && elf_file_is_static(maps->maps[i].elf))
+			return log_fail(
+				0,
+				"process %d (%s) is statically linked and its allocator has "
+				"no symbols; use a build that is not stripped",
+				(int)target->tgid, target->comm);
+	return log_fail(0,
+			"no malloc and free found in process %d (%s); "
+			"'heapbpf check -p %d -v' shows what is mapped",
+			(int)target->tgid, target->comm, (int)target->tgid);
+}
+
+/* Brings the mappings of a target down to the unwinder. */
+static int refresh(struct session *session, struct target *target)
+{
+	int err = target_scan(target, session->cache);
+
+	if (err)
+		return err;
+	return unwind_table_set(session->unwind, target->tgid, target->epoch, target_maps(target));
+}
+
+static void clear_probes(struct probes *probes)
+{
+	probes_clear(probes);
+}
+
+/* Plans and attaches the probes of a target that was scanned. */
+static int attach(struct session *session, struct target *target)
+{
+	struct probes probes _cleanup_(clear_probes) = {};
+	int err = probes_plan(target, session->track_live, &probes);
+
+	if (err == -ENOENT)
+		return explain_no_allocator(target);
+	if (err)
+		return err;
+	return probes_attach(&probes, target, session->track_live, session->loader,
+			     &session->next_slot);
+}
+
+static int add_target(struct session *session, struct target *target)
+{
+	int err = refresh(session, target);
+
+	if (err == -ESRCH)
+		return log_fail(0, "process %d ended before it could be profiled",
+				(int)target->tgid);
+	if (err)
+		return log_fail(-err, "cannot read the mappings of process %d", (int)target->tgid);
+	err = loader_follow(session->loader, target->tgid);
+	return err ? err : attach(session, target);
+}
+
+static struct target *find_target(struct session *session, uint32_t tgid)
+{
+	for (size_t i = 0; i < session->target_cnt; i++)
+		if ((uint32_t)session->targets[i]->tgid == tgid)
+			return session->targets[i];
+	return NULL;
+}
+
+/* A new image: its own mappings, and probes in files that the old one did not map. */
+static void on_exec(struct session *session, struct target *target, uint32_t epoch)
+{
+	target->epoch = epoch;
+	if (refresh(session, target))
+		return;
+	log_debug("process %d executed another program", (int)target->tgid);
+	if (attach(session, target))
+		log_warn("process %d executed a program that cannot be probed", (int)target->tgid);
+}
+
+static void on_event(const struct hb_event *event, void *data)
+{
+	struct session *session = data;
+	struct target *target = find_target(session, event->tgid);
+
+	if (!target || target->exited)
+		return;
+	switch ((enum hb_event_type)event->type) {
+	case HB_EVENT_EXEC:
+		on_exec(session, target, event->epoch);
+		break;
+	case HB_EVENT_EXIT:
+		target->exited = true;
+		break;
+	case HB_EVENT_MAPS:
+		if (event->epoch == target->epoch && !refresh(session, target))
+			target_prepare_symbols(target, session->symbolizer);
+		break;
+	case HB_EVENT_CNT:
+		break;
+	}
+}
+
+void session_handle_events(struct session *session)
+{
+	loader_poll_events(session->loader);
+}
+
+bool session_all_exited(const struct session *session)
+{
+	for (size_t i = 0; i < session->target_cnt; i++)
+		if (!session->targets[i]->exited)
+			return false;
+	return true;
+}
+
+/* Opens every target and checks its output, before anything is loaded. */
+static int open_targets(struct session *session)
+{
+	const struct opts *opts = session->opts;
+
+	session->targets = calloc(opts->tgid_cnt, sizeof(struct target *));
+	if (!session->targets)
+		return -ENOMEM;
+	for (size_t i = 0; i < opts->tgid_cnt; i++) {
+		struct target *target = NULL;
+		int err;
+
+		if (opts->tgids[i] == getpid())
+			return log_fail(0, "process %d is heapbpf itself", (int)getpid());
+		err = target_open(opts->tgids[i], &target);
+		if (err)
+			return err;
+		session->targets[session->target_cnt++] = target;
+		err = output_check(opts, target);
+		if (err)
+			return err;
+		if (session->track_live && !caps_return_probes_safe(target->tgid))
+			return log_fail(
+				0,
+				"process %d runs under seccomp and this kernel kills such a "
+				"process at a return probe (CVE-2025-21834); use -t allocs",
+				(int)target->tgid);
+	}
+	return 0;
+}
+
+static int choose_tier(struct session *session)
+{
+	enum uprobe_link_tier wanted = session->opts->tier;
+	struct caps caps;
+	int err = caps_probe(&caps);
+
+	if (err)
+		return err;
+	session->tier = wanted == UPROBE_LINK_TIER_CNT ? caps.best : wanted;
+	if (!caps.tier[session->tier])
+		return log_fail(0, "this kernel has no %s uprobes",
+				uprobe_link_tier_name(session->tier));
+	return 0;
+}
+
+static int open_loader(struct session *session)
+{
+	const struct opts *opts = session->opts;
+	const struct loader_opts loader_opts = {
+		.rate_bytes = opts->rate_bytes,
+		.max_stacks = opts->max_stacks,
+		.max_sites = opts->max_sites,
+		.max_live = opts->max_live,
+		.max_depth = opts->max_depth,
+		.track_live = session->track_live,
+		.floor = opts->floor,
+		.tier = session->tier,
+	};
+	struct unwind_table_maps maps;
+	int err = loader_open(&loader_opts, &session->loader);
+
+	if (err)
+		return err;
+	if (loader_calibrate(session->loader, &session->cost))
+		log_warn("cannot measure the cost of a probe; it will not be shown");
+	err = loader_on_event(session->loader, on_event, session);
+	if (err)
+		return err;
+	loader_unwind_maps(session->loader, &maps);
+	return unwind_table_new(&maps, &session->unwind);
+}
+
+int session_open(const struct opts *opts, struct session **out)
+{
+	struct session *session _cleanup_(cleanup_session) = calloc(1, sizeof(*session));
+	int err;
+
+	if (!session)
+		return -ENOMEM;
+	session->opts = opts;
+	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
+	session->cache = elf_cache_new();
+	session->symbolizer = symbolizer_new();
+	if (!session->cache || !session->symbolizer)
+		return log_fail(ENOMEM, "cannot start");
+	err = open_targets(session);
+	if (!err)
+		err = choose_tier(session);
+	if (!err)
+		err = open_loader(session);
+	for (size_t i = 0; i < session->target_cnt && !err; i++)
+		err = add_target(session, session->targets[i]);
+	if (err)
+		return err;
+	*out = take_ptr(session);
+	return 0;
+}

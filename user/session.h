@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Everything that is open while processes are profiled: programs, tables, targets. Keeps the
+ * kernel's picture of their mappings up to date.
+ */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include "loader.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_cache;
+struct opts;
+struct symbolizer;
+struct target;
+struct unwind_table;
+
+/* The state; plain to read, changed by the functions here only. */
+struct session {
+	const struct opts *opts; /* borrowed */
+	bool track_live;
+	enum uprobe_link_tier tier;
+	struct loader *loader;
+	struct elf_cache *cache;
+	struct symbolizer *symbolizer;
+	struct unwind_table *unwind;
+	struct target **targets; /* owned, in the order of the options */
+	size_t target_cnt;
+	struct loader_cost cost;
+	uint32_t next_slot; /* of `wrappers` */
+};
+
+/*
+ * Opens targets and programs and attaches every probe. 0 and *out (session_free()), or -errno,
+ * logged, with nothing left attached.
+ */
+int session_open(const struct opts *opts, struct session **out);
+
+/* Detaches what is left and frees; NULL is fine. */
+void session_free(struct session *session);
+
+/* Handles the events of the ring: new mappings, execs, exits. Never waits. */
+void session_handle_events(struct session *session);
+
+/* True when no target lives any more. */
+bool session_all_exited(const struct session *session);
+
+#endif

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a pid. Out: a handle that stays valid when the process ends: its name, its root directory,
+ * its mappings by epoch with their files open. Only reads /proc; never stops or writes the process.
+ */
+#include "target.h"
+
+#include "cleanup.h"
+#include "elf_file.h"
+#include "log.h"
+#include "symbolize.h"
+#include "vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/syscall.h>
+
+DEFINE_CLEANUP(target, struct target, target_free)
+
+void target_free(struct target *target)
+{
+	if (!target)
+		return;
+	for (size_t i = 0; i < target->space_cnt; i++)
+		procmaps_clear(&target->spaces[i].maps);
+	free(target->spaces);
+	free(target->comm);
+	cleanup_close(&target->pidfd);
+	cleanup_close(&target->root_fd);
+	free(target);
+}
+
+/* Opens /proc/TGID/<name> for reading; NULL with errno set. */
+static FILE *open_proc(pid_t tgid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)tgid, name);
+	return fopen(path, "re");
+}
+
+/* The state letter of the process, 0 if it cannot be read. */
+static char read_state(pid_t tgid)
+{
+	FILE *file _cleanup_file_ = open_proc(tgid, "status");
+	char line[256], state = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "State: %c", &state) == 1)
+			break;
+	return state;
+}
+
+/* Says why a process without mappings cannot be profiled. */
+static int explain_no_maps(pid_t tgid)
+{
+	char state = read_state(tgid);
+
+	if (!state)
+		return log_fail(ESRCH, "process %d ended", (int)tgid);
+	if (state == 'Z' || state == 'X')
+		return log_fail(0, "process %d is a zombie: it has no memory left to profile",
+				(int)tgid);
+	return log_fail(0, "process %d is a kernel thread: it has no user memory to profile",
+			(int)tgid);
+}
+
+static int open_pidfd(pid_t tgid)
+{
+	int fd = syscall(SYS_pidfd_open, tgid, 0);
+	int err = errno;
+	char path[64];
+
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d", (int)tgid);
+	if (err == EINVAL || (err == ENOENT && !access(path, F_OK)))
+		return log_fail(0, "%d is a thread; give the process id (Tgid in /proc/%d/status)",
+				(int)tgid, (int)tgid);
+	if (err == ESRCH)
+		return log_fail(0, "no process %d; see ps or pgrep", (int)tgid);
+	return log_fail(err, "cannot open process %d", (int)tgid);
+}
+
+static char *read_comm(pid_t tgid)
+{
+	FILE *file _cleanup_file_ = open_proc(tgid, "comm");
+	char comm[64] = "";
+
+	if (file && fgets(comm, sizeof(comm), file))
+		comm[strcspn(comm, "\n")] = 0;
+	return strdup(comm[0] ? comm : "unknown");
+}
+
+int target_open(pid_t tgid, struct target **out)
+{
+	struct target *target _cleanup_(cleanup_target) = calloc(1, sizeof(*target));
+	struct procmaps maps = {};
+	char path[64];
+	int err;
+
+	if (!target)
+		return -ENOMEM;
+	target->tgid = tgid;
+	target->root_fd = -1;
+	target->pidfd = open_pidfd(tgid);
+	if (target->pidfd < 0)
+		return target->pidfd;
+	err = procmaps_read(tgid, &maps);
+	procmaps_clear(&maps);
+	if (err == -ESRCH)
+		return explain_no_maps(tgid);
+	if (err)
+		return log_fail(-err, "cannot read the mappings of process %d; run as root",
+				(int)tgid);
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)tgid);
+	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	target->comm = read_comm(tgid);
+	if (!target->comm)
+		return -ENOMEM;
+	*out = take_ptr(target);
+	return 0;
+}
+
+/* The space of the current epoch, made if new; NULL if out of memory. */
+static struct target_space *current_space(struct target *target)
+{
+	struct target_space *last;
+
+	if (target->space_cnt) {
+		last = &target->spaces[target->space_cnt - 1];
+		if (last->epoch == target->epoch)
+			return last;
+	}
+	if (vec_reserve(&target->spaces, &target->space_cap, target->space_cnt + 1))
+		return NULL;
+	last = &target->spaces[target->space_cnt++];
+	*last = (struct target_space){.epoch = target->epoch};
+	return last;
+}
+
+static bool overlaps(const struct procmaps *maps, const struct procmap *map)
+{
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].start < map->end && map->start < maps->maps[i].end)
+			return true;
+	return false;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct procmap *left = a, *right = b;
+
+	return left->start < right->start ? -1 : left->start > right->start;
+}
+
+/*
+ * Keeps code that is not mapped any more, unless something else is there now: stacks taken before
+ * it went still need its names. Moves the kept entries out of `old`.
+ */
+static int keep_gone(struct procmaps *now, struct procmaps *old)
+{
+	size_t cap = now->cnt, fresh_cnt = now->cnt;
+	struct procmaps fresh;
+
+	for (size_t i = 0; i < old->cnt; i++) {
+		fresh = (struct procmaps){.maps = now->maps, .cnt = fresh_cnt};
+		if (!old->maps[i].elf || overlaps(&fresh, &old->maps[i]))
+			continue;
+		if (vec_reserve(&now->maps, &cap, now->cnt + 1))
+			return -ENOMEM;
+		now->maps[now->cnt++] = old->maps[i];
+		old->maps[i].path = NULL;
+	}
+	qsort(now->maps, now->cnt, sizeof(*now->maps), by_start);
+	return 0;
+}
+
+int target_scan(struct target *target, struct elf_cache *cache)
+{
+	struct target_space *space = current_space(target);
+	struct procmaps now = {};
+	int err;
+
+	if (!space)
+		return -ENOMEM;
+	err = procmaps_read(target->tgid, &now);
+	if (err)
+		return err;
+	for (size_t i = 0; i < now.cnt; i++) {
+		struct procmap *map = &now.maps[i];
+
+		if (!map->exec || (!map->inode && strcmp(map->path, "[vdso]")))
+			continue;
+		err = elf_cache_get(cache, target->tgid, map, &map->elf);
+		if (err)
+			log_debug("process %d: %s: cannot read the mapped file: %s",
+				  (int)target->tgid, map->path, strerror(-err));
+	}
+	err = keep_gone(&now, &space->maps);
+	if (err) {
+		procmaps_clear(&now);
+		return err;
+	}
+	procmaps_clear(&space->maps);
+	space->maps = now;
+	return 0;
+}
+
+const struct procmaps *target_maps(const struct target *target)
+{
+	static const struct procmaps none;
+
+	return target->space_cnt ? &target->spaces[target->space_cnt - 1].maps : &none;
+}
+
+void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer)
+{
+	const struct procmaps *maps = target_maps(target);
+
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].elf)
+			symbolizer_prepare(symbolizer, maps->maps[i].elf, target->root_fd);
+}
+
+void target_read_memory(struct target *target)
+{
+	FILE *file _cleanup_file_ = open_proc(target->tgid, "smaps_rollup");
+	struct profile_memory memory = {};
+	const struct procmaps *maps = target_maps(target);
+	char line[256];
+	uint64_t kib;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Rss: %" SCNu64, &kib) == 1)
+			memory.rss_bytes = kib * 1024;
+		else if (sscanf(line, "Anonymous: %" SCNu64, &kib) == 1)
+			memory.anonymous_bytes = kib * 1024;
+	}
+	if (!memory.rss_bytes)
+		return;
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (!strcmp(maps->maps[i].path, "[heap]"))
+			memory.heap_bytes += maps->maps[i].end - maps->maps[i].start;
+	target->memory = memory;
+}

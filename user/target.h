@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One process that is profiled: its identity, its mappings over time, and what must be fetched
+ * while it lives.
+ */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include "procmaps.h"
+#include "profile.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct elf_cache;
+struct symbolizer;
+
+/* Mappings of one image of the process; a new one begins at each exec. */
+struct target_space {
+	uint32_t epoch;
+	struct procmaps maps; /* everything seen in this epoch, the newest where it overlaps */
+};
+
+/* The process. */
+struct target {
+	pid_t tgid;
+	int pidfd;   /* owned; readable when the process has ended */
+	int root_fd; /* owned; its root directory, or -1 */
+	char *comm;  /* owned */
+	bool exited;
+	uint32_t epoch;		     /* of the current image */
+	struct target_space *spaces; /* owned, by epoch */
+	size_t space_cnt, space_cap;
+	struct profile_memory memory; /* as of the last target_read_memory() */
+};
+
+/*
+ * Opens process `tgid`. 0 and *out (target_free()), or -errno after one logged line: no such
+ * process, a thread, a kernel thread, a zombie, not permitted.
+ */
+int target_open(pid_t tgid, struct target **out);
+
+/* Frees; NULL is fine. */
+void target_free(struct target *target);
+
+/*
+ * Reads the mappings and attaches the file of each executable one from the cache. Starts a new
+ * space if the epoch is new. 0, -ESRCH (it ended), -errno; not logged.
+ */
+int target_scan(struct target *target, struct elf_cache *cache);
+
+/* The mappings of the current epoch; empty before the first scan. */
+const struct procmaps *target_maps(const struct target *target);
+
+/* Opens the debug information of every mapped file while the process still lives. */
+void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer);
+
+/* Asks the kernel for the memory figures; keeps the old ones when the process has ended. */
+void target_read_memory(struct target *target);
+
+#endif
