@@ -21,9 +21,9 @@ struct procmap {
 	uint64_t off;	/* file offset of `start`; 0 for anonymous memory */
 	uint64_t inode; /* 0: no file (anonymous, [heap], [vdso]) */
 	uint32_t dev_major, dev_minor;
-	bool exec;     /* x permission */
-	bool deleted;  /* the file has no name any more; the suffix is not part of `path` */
-	char *path;    /* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
+	bool exec;    /* x permission */
+	bool deleted; /* the file has no name any more; the suffix is not part of `path` */
+	char *path;   /* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
 	struct elf_file *elf; /* borrowed from an elf cache; NULL until someone attaches it */
 };
 
@@ -34,13 +34,18 @@ struct procmaps {
 };
 
 /*
- * Reads the mappings of `tgid` into *out (replaced, not merged; free with procmaps_clear()).
- * 0, -ESRCH (gone, zombie, kernel thread: no mappings), -EACCES/-EPERM, -ENOMEM.
+ * Reads the mappings of `tgid` into *out (replaced, not merged; free with procmaps_clear()). A
+ * file whose very name ends in " (deleted)" is told from a deleted one by looking at its inode.
+ * 0, -ESRCH (gone, zombie, kernel thread: no mappings), -EACCES/-EPERM, -ENOMEM, -EBADMSG.
  * *out is untouched on failure.
  */
 int procmaps_read(pid_t tgid, struct procmaps *out);
 
-/* Parses maps text of `len` bytes (need not be terminated); errors as above, -EBADMSG. */
+/*
+ * Parses maps text of `len` bytes (need not be terminated). Takes a " (deleted)" suffix of a
+ * file's path at its word. 0 and *out, -ESRCH (no line), -EBADMSG (not maps text), -ENOMEM;
+ * *out is untouched on failure.
+ */
 int procmaps_parse(const char *text, size_t len, struct procmaps *out);
 
 /* Frees what the snapshot owns and empties it; a zeroed struct is empty. */
@@ -51,8 +56,10 @@ const struct procmap *procmaps_find(const struct procmaps *maps, uint64_t pc);
 
 /*
  * Opens the file behind `map` of the running process `tgid` read-only: map_files first, else
- * /proc/TGID/root/PATH when its device and inode are the mapped ones. Returns a descriptor that
- * the caller closes, -ENOENT (no file behind it, or only another file of that name), -EACCES, …
+ * /proc/TGID/root/PATH when its device and inode are the mapped ones. Only regular files are
+ * opened; a mapped device or pipe is not even touched. Returns a descriptor that the caller
+ * closes, -ENOENT (no regular file behind it, or only another file of that name), -EACCES, -EPERM
+ * (no right to look), -errno of open(2).
  */
 int procmaps_open(pid_t tgid, const struct procmap *map);
 
