@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * opts: what is accepted, what it means, what is refused.
+ */
+#include "check.h"
+#include "log.h"
+#include "opts.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <unistd.h>
+
+/* Parses the words (after the program's name) with stderr closed to people. */
+static int parse(struct opts *opts, int cnt, const char *const *words)
+{
+	char *argv[16] = {"heapbpf"};
+	int saved = dup(STDERR_FILENO), err;
+	FILE *quiet = freopen("/dev/null", "w", stderr);
+
+	for (int i = 0; i < cnt; i++)
+		argv[i + 1] = (char *)words[i];
+	optind = 0;
+	err = opts_parse(cnt + 1, argv, opts);
+	if (quiet)
+		dup2(saved, STDERR_FILENO);
+	close(saved);
+	return err;
+}
+
+#define PARSE(opts, ...)                                                                           \
+	parse(opts, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *),                   \
+	      (const char *const[]){__VA_ARGS__})
+
+TEST(defaults)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "-p", "12"), 0);
+	CHECK_EQ(opts.verb, OPTS_RECORD);
+	CHECK_EQ(opts.tgid_cnt, 1);
+	CHECK_EQ(opts.tgids[0], 12);
+	CHECK_EQ(opts.duration_ns, 0);
+	CHECK_EQ(opts.rate_bytes, 524288);
+	CHECK(opts.types[PROFILE_HEAP] && !opts.types[PROFILE_ALLOCS] && !opts.types[PROFILE_INUSE]);
+	CHECK_EQ(opts.ready_fd, -1);
+	opts_clear(&opts);
+}
+
+TEST(several_pids_once_each)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "record", "-p", "12,34,12", "--pid=56"), 0);
+	CHECK_EQ(opts.tgid_cnt, 3);
+	CHECK_EQ(opts.tgids[1], 34);
+	CHECK_EQ(opts.tgids[2], 56);
+	opts_clear(&opts);
+}
+
+TEST(types_are_a_list)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "-p1", "-t", "inuse,allocs"), 0);
+	CHECK(!opts.types[PROFILE_HEAP] && opts.types[PROFILE_ALLOCS] && opts.types[PROFILE_INUSE]);
+	CHECK_EQ(opts.type_cnt, 2);
+	opts_clear(&opts);
+}
+
+TEST(durations)
+{
+	int64_t ns = 0;
+
+	CHECK_EQ(opts_duration("500ms", &ns), 0);
+	CHECK_EQ(ns, 500000000);
+	CHECK_EQ(opts_duration("30s", &ns), 0);
+	CHECK_EQ(ns, 30000000000);
+	CHECK_EQ(opts_duration("5m", &ns), 0);
+	CHECK_EQ(ns, 300000000000);
+	CHECK_EQ(opts_duration("1h", &ns), 0);
+	CHECK_EQ(ns, 3600000000000);
+	CHECK_EQ(opts_duration("7", &ns), 0);
+	CHECK_EQ(ns, 7000000000);
+	CHECK_EQ(opts_duration("0", &ns), -EINVAL);
+	CHECK_EQ(opts_duration("-1s", &ns), -EINVAL);
+	CHECK_EQ(opts_duration("5x", &ns), -EINVAL);
+	CHECK_EQ(opts_duration("", &ns), -EINVAL);
+	CHECK_EQ(opts_duration("99999999999999999999s", &ns), -EINVAL);
+	CHECK_EQ(opts_duration("9999999999h", &ns), -EINVAL);
+	CHECK_EQ(ns, 7000000000);
+}
+
+TEST(sizes)
+{
+	uint64_t bytes = 0;
+
+	CHECK_EQ(opts_size("1", &bytes), 0);
+	CHECK_EQ(bytes, 1);
+	CHECK_EQ(opts_size("64K", &bytes), 0);
+	CHECK_EQ(bytes, 65536);
+	CHECK_EQ(opts_size("1MiB", &bytes), 0);
+	CHECK_EQ(bytes, 1048576);
+	CHECK_EQ(opts_size("2g", &bytes), 0);
+	CHECK_EQ(bytes, 2147483648);
+	CHECK_EQ(opts_size("0", &bytes), -EINVAL);
+	CHECK_EQ(opts_size("1T", &bytes), -EINVAL);
+	CHECK_EQ(opts_size("2048G", &bytes), -EINVAL);
+}
+
+TEST(nonsense_is_refused)
+{
+	static const char *const bad[][4] = {
+		{"-p", "0"},
+		{"-p", "abc"},
+		{"-p", "1,"},
+		{"-p", "99999999999"},
+		{"-p", "1", "-d", "0"},
+		{"-p", "1", "-t", "live"},
+		{"-p", "1", "-t", ""},
+		{"-p", "1", "-r", "-5"},
+		{"-p", "1", "--max-depth", "129"},
+		{"-p", "1", "--max-live", "0"},
+		{"-p", "1", "--tier", "kprobe"},
+		{"-p", "1", "--nonsense", "1"},
+		{"-p", "1", "profile", "x"},
+		{"-p", "1", "record", "x"},
+		{"-p", "1,2", "-o", "-"},
+		{"-d", "1s", "-r", "1"},
+		{"-q", "-v", "-q", "-p"},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct opts opts;
+		int cnt = 0;
+
+		while (cnt < 4 && bad[i][cnt])
+			cnt++;
+		CHECK_EQ(parse(&opts, cnt, bad[i]), -EINVAL);
+	}
+	log_set_level(LOG_LEVEL_INFO);
+}
+
+TEST(check_needs_no_pid)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "check"), 0);
+	CHECK_EQ(opts.verb, OPTS_CHECK);
+	CHECK_EQ(opts.tgid_cnt, 0);
+	opts_clear(&opts);
+}
