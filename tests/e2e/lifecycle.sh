@@ -1,0 +1,233 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Beginnings and ends: of heapbpf, of its target, of processes that come of the target.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# Children are not followed, and what they do to their copies of blocks is theirs.
+tree() {
+	target family_tree "$1"
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	exact
+	target_end
+}
+
+test_child_before() {
+	tree before
+}
+
+test_child_forked() {
+	tree fork
+}
+
+test_child_vforked() {
+	tree vfork
+}
+
+# A new image in the same process: what the old one had in use has ended, its allocations count.
+test_exec() {
+	target family_tree exec
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_go
+	target_await EXECED >truth.first
+	target_go
+	target_await DONE >truth.second
+	heapbpf_stop
+	whole
+	cat truth.first truth.second >truth
+	exact
+	target_end
+}
+
+# Recording ends by itself when the last target does, and the profile is complete.
+test_target_ends() {
+	target family
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	target_end
+	heapbpf_wait
+	whole
+	exact_if --within alloc_objects
+	exact_if --within alloc_space
+}
+
+test_target_killed() {
+	target family
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	kill -KILL "$target_pid"
+	heapbpf_wait
+	whole
+	exact_if --within alloc_objects
+	exact_if --within inuse_space
+}
+
+# One of two targets ends: its profile is there, the other goes on.
+test_one_of_two_ends() {
+	local first
+
+	target freeall
+	first=$target_pid
+	target_step
+	mv truth truth.first
+	target freeall
+	heapbpf_start -p "$first,$target_pid" -r 1 -o prof/
+	kill -KILL "$first"
+	wait "$first" || true
+	target_step
+	heapbpf_stop
+	whole
+	mv "prof/heapbpf.freeall.$target_pid.pb.gz" p.pb.gz
+	exact
+	[[ -s prof/heapbpf.freeall.$first.pb.gz ]]
+}
+
+# stop_by SIGNAL: a complete profile in the middle of the work, and an unharmed target.
+stop_by() {
+	target steady 1500
+	target_go
+	target_await BEAT >/dev/null
+	heapbpf_start -p "$target_pid" -o p.pb.gz
+	target_await BEAT >/dev/null
+	heapbpf_end "$1"
+	whole
+	reader valid p.pb.gz
+	target_await SOUND >/dev/null
+	wait "$target_pid"
+}
+
+test_stopped_by_int() {
+	stop_by INT
+}
+
+test_stopped_by_term() {
+	stop_by TERM
+}
+
+# A second Ctrl-C while the file is being written does not spoil it.
+test_interrupted_twice() {
+	target family
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	kill -INT "$heapbpf_pid"
+	kill -INT "$heapbpf_pid" 2>/dev/null || true
+	heapbpf_wait
+	if ((heapbpf_status == 0)); then
+		exact
+	else
+		equal "$(find . -name '*.pb.gz*')" "" "files left by an abandoned recording"
+	fi
+}
+
+test_duration() {
+	local nanos
+
+	target family
+	heapbpf_start -p "$target_pid" -r 1 -d 500ms -o p.pb.gz
+	target_step
+	heapbpf_wait
+	whole
+	nanos=$(reader facts p.pb.gz | sed -n 's/^duration_nanos //p')
+	((nanos >= 500000000 && nanos < 1500000000)) || fail "duration of $nanos ns"
+	target_end
+}
+
+# text_intact PID: the code of libc in the process is the code in the file.
+text_intact() {
+	local range offset path start length
+
+	read -r range _ offset _ _ path < <(awk '$2 ~ /x/ && /libc\.so/' "/proc/$1/maps")
+	start=$((16#${range%-*}))
+	length=$((16#${range#*-} - start))
+	cmp -s <(dd "if=/proc/$1/mem" iflag=skip_bytes,count_bytes bs=64K status=none \
+		"skip=$start" "count=$length") \
+		<(dd "if=$path" iflag=skip_bytes,count_bytes bs=64K status=none \
+			"skip=$((16#$offset))" "count=$length")
+}
+
+text_probed() {
+	! text_intact "$1"
+}
+
+# heapbpf dies without a word: the target is whole again and never knew.
+test_killed() {
+	target steady 3000
+	text_intact "$target_pid"
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	text_probed "$target_pid"
+	target_go
+	target_await BEAT >/dev/null
+	kill -KILL "$heapbpf_pid"
+	wait "$heapbpf_pid" || true
+	eventually text_intact "$target_pid"
+	target_await SOUND >/dev/null
+	wait "$target_pid"
+	equal "$(find . -name '*.pb.gz*')" "" "files left behind"
+}
+
+# After an ordinary end, too, no breakpoint stays.
+test_clean_afterwards() {
+	target steady 3000
+	heapbpf_start -p "$target_pid" -o p.pb.gz
+	heapbpf_stop
+	whole
+	eventually text_intact "$target_pid"
+	target_go
+	target_await SOUND >/dev/null
+	wait "$target_pid"
+}
+
+# A stopped heapbpf does not hold up its target.
+test_heapbpf_stopped() {
+	target steady 500
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	kill -STOP "$heapbpf_pid"
+	target_go
+	target_await SOUND >/dev/null
+	wait "$target_pid"
+	kill -CONT "$heapbpf_pid"
+	heapbpf_wait
+	whole
+	reader valid p.pb.gz
+}
+
+# A stopped target does not hold up heapbpf, neither at its start nor at its end.
+test_target_stopped() {
+	target family
+	kill -STOP "$target_pid"
+	heapbpf_start -p "$target_pid" -r 1 -o early.pb.gz
+	heapbpf_stop
+	whole
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	kill -CONT "$target_pid"
+	target_step
+	kill -STOP "$target_pid"
+	heapbpf_stop
+	whole
+	exact
+	kill -CONT "$target_pid"
+	target_end
+}
+
+# Attached and gone ten times under load, the target is well and every profile is whole.
+test_comes_and_goes() {
+	local i
+
+	target steady
+	target_go
+	target_await BEAT >/dev/null
+	for ((i = 0; i < 10; i++)); do
+		heapbpf_run -p "$target_pid" -d 50ms -q -o "p.$i.pb.gz"
+		whole
+		reader valid "p.$i.pb.gz"
+	done
+	target_go
+	target_await SOUND >/dev/null
+	wait "$target_pid"
+}
+
+e2e_main "$@"

@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Real programs under load, neither prepared nor restarted: their answers stay right, their stacks
+# complete, their profiles say something.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# plausible TYPE REGEX: bytes of TYPE were seen below a function that matches, and at least 99 of
+# 100 stacks were walked to their end.
+plausible() {
+	local complete stored
+
+	reader valid p.pb.gz
+	(($(reader total p.pb.gz "$1") > 0)) || fail "no $1"
+	reader stacks p.pb.gz | grep -qE "$2" || fail "no stack with $2"
+	stored=$(reader stacks p.pb.gz | wc -l)
+	complete=$(reader stacks p.pb.gz | grep -cv '\[[a-z_ ]*\]$' || true)
+	((complete * 100 >= stored * 99)) || fail "$complete of $stored stacks are complete"
+}
+
+# named SHARE: that percentage of the samples' leaves has a name.
+named() {
+	local all hex
+
+	all=$(reader stacks p.pb.gz | wc -l)
+	hex=$(reader stacks p.pb.gz | grep -cE '[0-9] 0x' || true)
+	(((all - hex) * 100 >= all * $1)) || fail "$hex of $all leaves are without a name"
+}
+
+test_sqlite3() {
+	local answer
+
+	need sqlite3
+	target_spawn stdbuf -oL sqlite3 data.db
+	printf "select 'READY';\n" >&"$target_in"
+	target_await READY
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	cat >&"$target_in" <<-'END'
+		create table t(id integer primary key, name text, body blob);
+		with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
+		insert into t select i, 'name ' || i, zeroblob(i % 300) from n;
+		create index by_name on t(name);
+		select count(*), sum(length(body)), max(name) from t;
+		select 'DONE';
+	END
+	answer=$(target_await DONE)
+	heapbpf_stop
+	whole
+	equal "$answer" "20000|2983300|name 9999" "answer of sqlite3"
+	plausible alloc_space 'sqlite3|main'
+	plausible inuse_space 'libsqlite3|sqlite3|main|0x'
+}
+
+# python ENVIRONMENT...
+python() {
+	target_exec env "$@" /usr/bin/python3 -c '
+import json, sys
+print("READY", flush=True)
+sys.stdin.read(1)
+kept = [json.loads(json.dumps({"number": i, "list": list(range(50))})) for i in range(20000)]
+print(sum(len(k["list"]) for k in kept))
+print("DONE", flush=True)
+sys.stdin.read(1)
+'
+	heapbpf_start -p "$target_pid" -o p.pb.gz
+	target_go
+	equal "$(target_await DONE)" 1000000 "answer of python"
+	heapbpf_stop
+	whole
+}
+
+test_python3() {
+	python A=1
+	plausible inuse_space 'Py|_start|0x'
+	target_end
+}
+
+# Every object is a block of its own now: some tens of megabytes, all of them visible.
+test_python3_with_malloc() {
+	local seen rss
+
+	python PYTHONMALLOC=malloc
+	plausible inuse_space 'Py|_start|0x'
+	seen=$(reader total p.pb.gz inuse_space)
+	rss=$(awk '$1 == "VmRSS:" { print $2 * 1024 }' "/proc/$target_pid/status")
+	((seen > rss / 2 && seen < rss * 3 / 2)) || fail "$seen bytes seen of $rss resident"
+	target_end
+}
+
+nginx_master=
+
+test_nginx_worker() {
+	local worker
+
+	need nginx
+	cat >nginx.conf <<-END
+		daemon off;
+		user root;
+		worker_processes 1;
+		error_log $test_dir/error.log;
+		pid $test_dir/nginx.pid;
+		events { worker_connections 64; }
+		http {
+			access_log off;
+			client_body_temp_path $test_dir/t1; proxy_temp_path $test_dir/t2;
+			fastcgi_temp_path $test_dir/t3; uwsgi_temp_path $test_dir/t4;
+			scgi_temp_path $test_dir/t5;
+			server { listen unix:$test_dir/socket; location / { return 200 "fine"; } }
+		}
+	END
+	nginx -c "$test_dir/nginx.conf" -p "$test_dir" -e "$test_dir/error.log" 2>messages &
+	nginx_master=$!
+	pids+=("$nginx_master")
+	eventually test -S socket
+	eventually pgrep -P "$nginx_master" >worker
+	worker=$(<worker)
+	pids+=("$worker")
+	heapbpf_start -p "$worker" -r 1 -o p.pb.gz
+	/usr/bin/python3 - <<-'END'
+		import socket
+		for _ in range(500):
+		    with socket.socket(socket.AF_UNIX) as link:
+		        link.connect("socket")
+		        link.sendall(b"GET / HTTP/1.0\r\n\r\n")
+		        answer = b""
+		        while chunk := link.recv(4096):
+		            answer += chunk
+		    assert answer.endswith(b"fine"), answer
+	END
+	heapbpf_stop
+	whole
+	plausible alloc_space 'ngx|nginx|0x|posix_memalign'
+	(($(reader total p.pb.gz alloc_objects) >= 500))
+	kill "$nginx_master"
+	wait "$nginx_master" || true
+}
+
+as_postgres() {
+	setpriv --reuid=postgres --regid=postgres --init-groups env "PGHOST=$test_dir/db" \
+		PGUSER=postgres PGDATABASE=postgres "$@"
+}
+
+# Leaves the pid of the process that serves pgbench in the file `backend`.
+backend_of_pgbench() {
+	as_postgres psql -qAtc "select pid from pg_stat_activity
+		where application_name = 'pgbench' and state is not null limit 1" >backend
+	[[ -s backend ]]
+}
+
+test_postgres_backend() {
+	local bin backend
+
+	bin=$(echo /usr/lib/postgresql/*/bin)
+	bin=${bin##* }
+	[[ -x $bin/postgres ]] || skip "postgres is not installed"
+	need pgbench setpriv
+	chmod 755 "$test_dir"
+	mkdir db
+	chown postgres db
+	as_postgres "$bin/initdb" -N -A trust -D db/data >messages
+	as_postgres "$bin/postgres" -D db/data -k "$test_dir/db" -c listen_addresses= \
+		-c fsync=off >>messages 2>&1 &
+	pids+=($!)
+	eventually as_postgres pg_isready -q
+	as_postgres pgbench -q -i -s 1 >>messages 2>&1
+	as_postgres pgbench -c 1 -T 300 >bench 2>&1 &
+	bench=$!
+	pids+=("$bench")
+	eventually backend_of_pgbench
+	backend=$(<backend)
+	heapbpf_run -p "$backend" -d 3s -r 64K -o p.pb.gz
+	whole
+	plausible alloc_space 'AllocSet|palloc|postgres|0x'
+	kill -0 "$bench" || fail "pgbench did not go on: $(<bench)"
+	as_postgres psql -qAtc "select pg_terminate_backend(pid) from pg_stat_activity
+		where application_name = 'pgbench'" >/dev/null
+	wait "$bench" || true
+	equal "$(as_postgres psql -qAtc 'select count(*) from pgbench_accounts')" 100000 "accounts"
+	kill -INT "$(head -n 1 db/data/postmaster.pid)"
+}
+
+e2e_main "$@"

@@ -1,0 +1,285 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What cannot be done is refused with one line that says what, why and what to do, the documented
+# status, and no file left behind.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+mounted=
+
+teardown() {
+	[[ -z $mounted ]] || umount -l "$mounted"
+}
+
+# refused STATUS REGEX COMMAND...: the command's stderr is one line "heapbpf: ..." that matches.
+refused() {
+	local status=0 want=$1 regex=$2
+
+	shift 2
+	timeout "$PATIENCE" "$@" >out 2>err </dev/null || status=$?
+	equal "$status" "$want" "status of $*"
+	equal "$(lines err)" 1 "lines on stderr of $*: $(<err)"
+	matches "$(<err)" '^heapbpf: [^:]+: .' "stderr of $*"
+	matches "$(<err)" "$regex" "stderr of $*"
+	equal "$(<out)" "" "stdout of $*"
+	equal "$(find . -name '*.gz*' -o -name 'heapbpf.*')" "" "files left by $*"
+}
+
+test_no_process_given() {
+	refused 64 'p' "$HEAPBPF"
+	refused 64 'p' "$HEAPBPF" record
+	refused 64 'd' "$HEAPBPF" -d 5s
+}
+
+test_nonsense() {
+	target freeall
+	local p=$target_pid
+
+	refused 64 'frobnicate' "$HEAPBPF" frobnicate
+	refused 64 'frobnicate' "$HEAPBPF" --frobnicate
+	refused 64 'x' "$HEAPBPF" -x
+	refused 64 'abc' "$HEAPBPF" -p abc
+	refused 64 '12x' "$HEAPBPF" -p 12x
+	refused 64 '-?5' "$HEAPBPF" -p -5
+	refused 64 '0' "$HEAPBPF" -p 0
+	refused 64 'p' "$HEAPBPF" -p ""
+	refused 64 ',' "$HEAPBPF" -p "$p,"
+	refused 64 '99999999999999999999' "$HEAPBPF" -p 99999999999999999999
+	refused 64 'heap' "$HEAPBPF" -p "$p" -t nonsense
+	refused 64 'heap' "$HEAPBPF" -p "$p" -t heap,
+	refused 64 '.' "$HEAPBPF" -p "$p" left over
+	refused 64 'p' "$HEAPBPF" -p
+}
+
+test_nonsense_numbers() {
+	target freeall
+	local p=$target_pid value
+
+	for value in 0 -1 0s 5x s 1e3 99999999999999999999h ''; do
+		refused 64 'd' "$HEAPBPF" -p "$p" -d "$value"
+	done
+	for value in 0 -1 K 5X 99999999999999999999 ''; do
+		refused 64 'r' "$HEAPBPF" -p "$p" -r "$value"
+	done
+	for value in 0 129 -1 x; do
+		refused 64 'max-depth' "$HEAPBPF" -p "$p" --max-depth "$value"
+	done
+	for value in 0 -1 x 99999999999; do
+		refused 64 'max-live' "$HEAPBPF" -p "$p" --max-live "$value"
+		refused 64 'max-stacks' "$HEAPBPF" -p "$p" --max-stacks "$value"
+		refused 64 'max-sites' "$HEAPBPF" -p "$p" --max-sites "$value"
+	done
+	refused 64 'top' "$HEAPBPF" -p "$p" --top -1
+	refused 64 'tier' "$HEAPBPF" -p "$p" --tier nonsense
+}
+
+test_bad_ready_fd() {
+	target freeall
+	refused 64 'ready-fd' "$HEAPBPF" -p "$target_pid" --ready-fd x
+	refused 64 'ready-fd' "$HEAPBPF" -p "$target_pid" --ready-fd -1
+	refused 2 'ready-fd' "$HEAPBPF" -q -p "$target_pid" -d 50ms --ready-fd 77
+}
+
+test_no_such_process() {
+	local pid
+
+	bash -c : &
+	pid=$!
+	wait "$pid"
+	refused 2 "$pid" "$HEAPBPF" -p "$pid"
+	refused 2 '4194303' "$HEAPBPF" -p 4194303
+	refused 2 "$pid" "$HEAPBPF" check -p "$pid"
+}
+
+test_one_of_two_missing() {
+	target freeall
+	refused 2 '4194303' "$HEAPBPF" -p "$target_pid,4194303" -d 50ms
+}
+
+test_kernel_thread() {
+	local pid
+
+	pid=$(awk '{ if ($2 == "(kthreadd)") print $1 }' /proc/[0-9]*/stat 2>/dev/null | head -n 1)
+	[[ -n $pid ]] || skip "no kernel threads in this pid namespace"
+	refused 2 'kernel' "$HEAPBPF" -p "$pid"
+}
+
+test_zombie() {
+	local pid
+
+	# The inner shell's child ends, and nobody waits for it.
+	bash -c '( exit 0 ) & echo $!; exec tail -f /dev/null' >zombie &
+	pids+=($!)
+	eventually test -s zombie
+	pid=$(<zombie)
+	eventually grep -q '^State:.Z' "/proc/$pid/status"
+	refused 2 'zombie|ended|exited' "$HEAPBPF" -p "$pid"
+}
+
+test_thread_is_no_process() {
+	local tid
+
+	target steady
+	target_go
+	target_await BEAT >/dev/null
+	tid=$(find "/proc/$target_pid/task" -mindepth 1 -maxdepth 1 -printf '%f\n' |
+		grep -vx "$target_pid" | head -n 1)
+	refused 2 "$tid" "$HEAPBPF" -p "$tid" -d 50ms
+}
+
+test_nobody() {
+	need setpriv
+	target freeall
+	chmod 755 "$test_dir"
+	refused 2 'root|CAP_|permi|privilege' setpriv --reuid=65534 --regid=65534 --clear-groups \
+		--bounding-set=-all "$HEAPBPF" -p "$target_pid" -d 50ms -o /dev/null
+	refused 2 'root|CAP_|permi|privilege' setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$HEAPBPF" -p "$target_pid" -d 50ms -o /dev/null
+}
+
+test_no_capabilities() {
+	need capsh
+	target freeall
+	refused 2 'root|CAP_|permi|privilege' capsh --drop=all -- -c \
+		"exec '$HEAPBPF' -p $target_pid -d 50ms"
+	refused 2 'CAP_|permi|privilege' capsh --drop=cap_bpf,cap_sys_admin -- -c \
+		"exec '$HEAPBPF' -p $target_pid -d 50ms"
+	refused 2 'CAP_|permi|privilege' capsh --drop=cap_perfmon,cap_sys_admin -- -c \
+		"exec '$HEAPBPF' -p $target_pid -d 50ms"
+}
+
+test_user_namespace() {
+	target freeall
+	unshare -Ur true 2>/dev/null || skip "user namespaces are not allowed"
+	refused 2 'root|CAP_|permi|privilege|namespace' unshare -Ur "$HEAPBPF" -p "$target_pid" -d 50ms
+}
+
+# A pid that means somebody else outside.
+test_pid_namespace() {
+	target freeall
+	heapbpf_status=0
+	# Expanded by the inner shell.
+	# shellcheck disable=SC2016
+	unshare -p -f --mount-proc bash -c '
+		mkfifo in out
+		exec 7<>in 8<>out
+		"$1" <&7 >&8 &
+		read -r _ <&8
+		mkfifo ready
+		"$2" -p $! -r 1 -o p.pb.gz --ready-fd 9 9>ready 2>err >table &
+		heapbpf=$!
+		head -c 1 ready >/dev/null
+		printf g >&7
+		while read -r line <&8 && [[ $line != DONE ]]; do echo "$line"; done >truth
+		kill -INT $heapbpf
+		wait $heapbpf
+	' - "$TARGETS/freeall" "$HEAPBPF" || heapbpf_status=$?
+	if ((heapbpf_status == 2)); then
+		matches "$(<err)" 'namespace' "refusal"
+	else
+		whole
+		exact
+	fi
+}
+
+test_no_btf() {
+	target freeall
+	: >empty
+	# Expanded by the inner shell.
+	# shellcheck disable=SC2016
+	refused 2 'BTF' unshare -m bash -c 'mount --bind empty /sys/kernel/btf/vmlinux && exec "$@"' - \
+		"$HEAPBPF" -p "$target_pid" -d 50ms
+}
+
+test_no_allocator() {
+	need cc
+	cc -O2 -static -s -o hidden "$TESTS/targets/freeall.c" -fno-builtin
+	target_exec ./hidden
+	refused 2 'allocator' "$HEAPBPF" -p "$target_pid" -d 50ms
+	# With its symbols it can be followed.
+	cc -O2 -g -static -o shown "$TESTS/targets/freeall.c" -fno-builtin
+	target_exec ./shown
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	exact
+}
+
+test_output_cannot_be() {
+	target freeall
+	local p=$target_pid
+
+	refused 2 'no/such' "$HEAPBPF" -p "$p" -d 50ms -o no/such/file
+	refused 2 'irectory' "$HEAPBPF" -p "$p" -d 50ms -o no/such/dir/
+	: >plain
+	refused 2 'plain' "$HEAPBPF" -p "$p" -d 50ms -o plain/file
+	refused 64 'file' "$HEAPBPF" -p "$p,$$" -d 50ms -o file
+	refused 64 '-o' "$HEAPBPF" -p "$p" -t heap,allocs -d 50ms -o -
+}
+
+test_read_only_directory() {
+	target freeall
+	mkdir ro
+	mount -t tmpfs -o ro none ro
+	mounted=$test_dir/ro
+	refused 2 'ro/file.*[Rr]ead-only' "$HEAPBPF" -p "$target_pid" -d 50ms -o ro/file
+	refused 2 'ro.*[Rr]ead-only' "$HEAPBPF" -p "$target_pid" -d 50ms -o ro/
+}
+
+test_full_device() {
+	target freeall
+	refused 2 'full.*[Nn]o space' "$HEAPBPF" -q --top 0 -p "$target_pid" -d 50ms -o /dev/full
+}
+
+test_full_disk() {
+	mkdir small
+	mount -t tmpfs -o size=4k none small
+	mounted=$test_dir/small
+	head -c 4096 /dev/zero >small/filler
+	target freeall
+	refused 2 'small/file.*[Nn]o space' "$HEAPBPF" -q --top 0 -p "$target_pid" -d 50ms -o small/file
+	equal "$(ls small)" filler "files on the full disk"
+}
+
+# The reader of a pipe goes away: no crash, no endless wait, a failure.
+test_closed_pipe() {
+	local status=0
+
+	target family
+	(
+		trap '' PIPE
+		"$HEAPBPF" -q -p "$target_pid" -d 100ms -o - 2>err | true
+		exit "${PIPESTATUS[0]}"
+	) || status=$?
+	equal "$status" 2 "status"
+	matches "$(<err)" '^heapbpf: ' "stderr"
+	equal "$(lines err)" 1 "lines on stderr"
+}
+
+# The limit on locked memory is not in the way; or, where it is, it is named.
+test_locked_memory() {
+	target freeall
+	heapbpf_status=0
+	(
+		ulimit -l 64
+		exec "$HEAPBPF" -p "$target_pid" -d 50ms -o p.pb.gz >out 2>err
+	) || heapbpf_status=$?
+	whole
+	reader valid p.pb.gz
+	rm p.pb.gz
+	need capsh
+	(
+		ulimit -l 64
+		exec capsh --drop=cap_sys_resource -- -c \
+			"exec '$HEAPBPF' -p $target_pid -d 50ms -o p.pb.gz" >out 2>err
+	) || heapbpf_status=$?
+	if ((heapbpf_status)); then
+		matches "$(<err)" 'locked memory|memlock|ulimit -l' "stderr"
+	else
+		reader valid p.pb.gz
+	fi
+}
+
+e2e_main "$@"

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Estimates from samples: unbiased, and spread as theory says, for each size, at several rates. Each
+# recording holds many replicates (see tests/targets/mix.c). The counts are chosen so that five
+# standard errors of the mean are below 1 % where `within_one_percent` is asked for.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# estimate RATE REPLICATES SIZE:OBJECTS...: leaves the lines of "pprof_read.py estimates" in `e`.
+estimate() {
+	local rate=$1
+
+	shift
+	target mix "$@"
+	heapbpf_start -p "$target_pid" -r "$rate" -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	reader valid p.pb.gz
+	reader estimates truth p.pb.gz >e
+}
+
+# The mean lies within five standard errors, the spread within six of its own.
+as_theory_says() {
+	local size kind replicates objects mean error z_mean z_spread
+
+	while read -r size kind replicates objects mean error z_mean z_spread; do
+		awk -v m="$z_mean" -v s="$z_spread" 'BEGIN { exit !(m*m <= 25 && s*s <= 36) }' ||
+			fail "$kind of $size: $mean of $objects in $replicates estimates," \
+				"standard error $error, z $z_mean, z of the spread $z_spread"
+	done <e
+}
+
+# Mean of each estimate within 1 % of the truth.
+within_one_percent() {
+	local size kind objects mean
+
+	while read -r size kind _ objects mean _; do
+		awk -v m="$mean" -v n="$objects" 'BEGIN { d = m / n - 1; exit !(d*d <= 1e-4) }' ||
+			fail "$kind of $size is $mean, not $objects"
+	done <e
+}
+
+# Standard error: sqrt((1-p) / (p n replicates)), 5 of them below 1 % for these.
+test_default_rate() {
+	estimate 512K 32 65536:120000 1048576:3000 67108864:20
+	as_theory_says
+	within_one_percent
+}
+
+test_small_sizes_at_default_rate() {
+	estimate 512K 32 16:40000 64:40000 100:20000 1024:20000 4096:10000 16384:10000
+	as_theory_says
+}
+
+test_rate_of_64k() {
+	estimate 64K 32 4096:240000 65536:12000 1048576:300 67108864:10
+	as_theory_says
+	within_one_percent
+}
+
+test_small_sizes_at_64k() {
+	estimate 64K 32 16:40000 64:40000 100:20000 1024:40000
+	as_theory_says
+}
+
+test_small_sizes_at_low_rate() {
+	estimate 256 32 16:250000 100:40000 1024:1000 4096:200
+	as_theory_says
+	within_one_percent
+}
+
+# Attached in the middle of another recording's work; each draws for itself, and scales once.
+test_two_rates_at_once() {
+	local first
+
+	target mix 32 1048576:3000 65536:20000
+	heapbpf_start -p "$target_pid" -r 512K -o first.pb.gz
+	first=$heapbpf_pid
+	heapbpf_start -p "$target_pid" -r 64K -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	heapbpf_pid=$first
+	heapbpf_stop
+	whole
+	reader estimates truth p.pb.gz >e
+	as_theory_says
+	reader estimates truth first.pb.gz >e
+	as_theory_says
+}
+
+# One function, two very different sizes in turn: each (stack, size) is scaled by itself.
+test_one_site_two_sizes() {
+	estimate 64K 32 16:20000 1048576:2000
+	as_theory_says
+}
+
+# A million small objects alive: within four standard errors, in a recording of its own each time.
+test_million_small_ones() {
+	local run estimate
+
+	for run in 1 2 3; do
+		target mix 1 64:2000000
+		heapbpf_start -p "$target_pid" -o p.pb.gz
+		target_step
+		heapbpf_stop
+		whole
+		# 64 MB in use; sd = 64 * sqrt(10^6 / p), p = 1 - exp(-64 / 524288).
+		estimate=$(reader total p.pb.gz inuse_space)
+		awk -v b="$estimate" 'BEGIN {
+			d = (b - 64e6) / (64 * sqrt(1e6 / (1 - exp(-64 / 524288))))
+			exit !(d*d <= 16)
+		}' || fail "run $run: $estimate bytes in use, not 64000000"
+		target_end
+	done
+}
+
+test_allocs_rate() {
+	target mix 32 65536:20000 1048576:3000
+	heapbpf_start -p "$target_pid" -t allocs -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	reader estimates truth p.pb.gz | grep alloc_ >e
+	as_theory_says
+}
+
+e2e_main "$@"

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Stacks: complete, distinct, marked where they are cut.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+check_chain() {
+	need_tier "$1"
+	record chain --tier "$1"
+	matches "$(reader stacks p.pb.gz)" \
+		$'(^|\n)7 7000 7 7000 1000 chain_g;chain_f;main;[^\n]*_start' "stacks"
+}
+
+test_chain_session() {
+	check_chain session
+}
+
+test_chain_multi() {
+	check_chain multi
+}
+
+test_chain_perf() {
+	check_chain perf
+}
+
+test_chain_allocs() {
+	record chain -t allocs
+	matches "$(reader stacks p.pb.gz)" $'(^|\n)7 7000 1000 chain_g;chain_f;main;' "stacks"
+}
+
+# Deeper than the limit: the leaf is right, the root is a marker, the numbers are whole.
+test_too_deep() {
+	local deep
+
+	record chain --max-depth 100
+	deep=$(reader stacks p.pb.gz | grep 'descend;descend' | grep -v site_shallow)
+	matches "$deep" '^1 64 1 64 64 (descend;){100}\[truncated\]$' "deep stack"
+	exact
+}
+
+test_limit_of_depth() {
+	record chain
+	matches "$(reader stacks p.pb.gz)" '(descend;){127,128}\[truncated\]' "stacks"
+	matches "$(reader stacks p.pb.gz)" '(descend;){61}site_shallow;main;' "stacks"
+}
+
+test_depth_of_one() {
+	record chain --max-depth 1
+	matches "$(reader stacks p.pb.gz)" $'(^|\n)7 7000 7 7000 1000 chain_g;\\[truncated\\]' "stacks"
+}
+
+# Each of 5,000 stacks carries its own object.
+test_never_mixed_up() {
+	record paths
+	equal "$(reader paths p.pb.gz)" 5000 "distinct stacks"
+	exact_if --only
+}
+
+# The stack that matters is there in full, though the table holds a tenth of all.
+test_hot_one_survives() {
+	target hot
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz --max-stacks 400
+	target_step
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "status of an incomplete profile"
+	exact
+}
+
+test_hot_and_cold() {
+	record hot
+	exact
+	equal "$(reader cum p.pb.gz | grep '^work ')" "work 404000 13200000 4000 400000"
+}
+
+e2e_main "$@"

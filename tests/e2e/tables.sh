@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Full tables: what they cannot hold is counted by name, nothing else suffers, and the exit status
+# says that the profile is incomplete.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# overload ARG...: 5,000 stacks, each with an object that stays, into small tables.
+overload() {
+	target paths
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz "$@"
+	target_step
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "status of an incomplete profile"
+	reader valid p.pb.gz
+	reader comments p.pb.gz >losses
+}
+
+# loss NAME: the number with that name, equal on the terminal and in the profile.
+loss() {
+	local count
+
+	count=$(grep -w "$1" losses | grep -oE '[0-9]+' | head -n 1)
+	cat out err | grep -w "$1" | grep -qE "(^|[^0-9])$count([^0-9]|$)" ||
+		fail "the terminal does not show $1 $count"
+	echo "$count"
+}
+
+test_live_full() {
+	overload --max-live 100
+	equal "$(reader total p.pb.gz alloc_objects)" 5000 "allocations"
+	equal $(($(reader total p.pb.gz inuse_objects) + $(loss live_full))) 5000 \
+		"objects in use and those not followed"
+}
+
+test_stacks_full() {
+	overload --max-stacks 1
+	equal "$(reader total p.pb.gz alloc_objects)" 5000 "allocations"
+	equal "$(reader total p.pb.gz inuse_space)" 12502500 "bytes in use"
+	matches "$(reader stacks p.pb.gz)" '\[no stack\]' "stacks"
+	equal $((5000 - $(loss stacks_full))) \
+		"$(reader stacks p.pb.gz | grep -cv '\[no stack\]')" "stacks kept"
+}
+
+test_sites_full() {
+	overload --max-sites 100
+	equal $(($(reader total p.pb.gz alloc_objects) + $(loss sites_full))) 5000 \
+		"allocations and those not counted"
+}
+
+# Four threads at full speed and no room: the profile still adds up and the target is well.
+test_overload_by_threads() {
+	target threads
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz --max-live 50 --max-stacks 2 --max-sites 3
+	target_step
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "status of an incomplete profile"
+	reader valid p.pb.gz
+	reader comments p.pb.gz >losses
+	(($(loss live_full) > 0))
+	(($(loss sites_full) > 0))
+	target_end
+}
+
+e2e_main "$@"

@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Runs every test and counts. Two kinds, one protocol: a test prints "ok NAME", "not ok NAME" or
+# "skip NAME: reason" on stdout and its complaints on stderr.
+#   unit  $BUILD/san/unit/test_*   each a program with many tests
+#   e2e   tests/e2e/*.sh           as root; each test is a process of its own, with a time limit
+#
+#   tests/run.sh [-v] [PATTERN]    only tests whose "kind file name" matches the regular expression
+#
+# Environment: BUILD (build), JOBS (2), TIMEOUT (120 seconds for one test).
+# The last line is "N passed, N failed, N skipped"; exit 0 only if something passed, nothing failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+verbose=0
+if [[ ${1:-} == -v ]]; then
+	verbose=1
+	shift
+fi
+pattern=${1:-}
+BUILD=$(realpath -m "${BUILD:-build}")
+JOBS=${JOBS:-2}
+TIMEOUT=${TIMEOUT:-120}
+export BUILD
+
+results=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-run.XXXXXX")
+trap 'rm -rf "$results"' EXIT
+
+# selected KIND FILE TEST: does the pattern choose it?
+selected() {
+	[[ -z $pattern || "$*" =~ $pattern ]]
+}
+
+# Compiles tests/targets/* into $BUILD/targets; a line "build: FLAGS" in a source adds flags.
+build_targets() {
+	local src name compiler flags header
+
+	mkdir -p "$BUILD/targets"
+	for src in tests/targets/*.c tests/targets/*.cc; do
+		name=$(basename "${src%.*}")
+		header=tests/targets/truth.h
+		if [[ $BUILD/targets/$name -nt $src && $BUILD/targets/$name -nt $header ]]; then
+			continue
+		fi
+		compiler=${CC:-cc}
+		[[ $src == *.cc ]] && compiler=${CXX:-c++}
+		flags=$(sed -n 's|^ \* build: ||p' "$src")
+		# The flags are words on purpose.
+		# shellcheck disable=SC2086
+		"$compiler" -O2 -g -fomit-frame-pointer -Wall -Wextra $flags -o "$BUILD/targets/$name" \
+			"$src"
+	done
+}
+
+# run_job INDEX KIND FILE COMMAND...: output goes to $results/INDEX.{out,err}; a program that
+# fails without naming a failed test gets a line of its own.
+run_job() {
+	local index=$1 kind=$2 file=$3 status=0 start
+	shift 3
+	local out=$results/$index.out err=$results/$index.err
+
+	start=$SECONDS
+	timeout -k 10 "$TIMEOUT" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	if ((status != 0)) && ! grep -q '^not ok ' "$out"; then
+		if ((status == 124 || status == 137)); then
+			echo "no result within $TIMEOUT s" >>"$err"
+		fi
+		echo "not ok ${*: -1} (exit $status)" >>"$out"
+	elif ! grep -qE '^(ok|not ok|skip) ' "$out"; then
+		echo "not ok ${*: -1} (no test ran)" >>"$out"
+	fi
+	echo "$kind $file $((SECONDS - start))" >"$results/$index.done"
+}
+
+# Shows what job INDEX said: failures with their stderr, everything with -v.
+report_job() {
+	local index=$1 kind file seconds line
+
+	read -r kind file seconds <"$results/$index.done"
+	while IFS= read -r line; do
+		case $line in
+		"not ok "* | "skip "*) echo "$kind $file: $line" ;;
+		"ok "*) ((verbose)) && echo "$kind $file: $line" ;;
+		esac
+	done <"$results/$index.out"
+	if ((verbose && seconds >= 5)); then
+		echo "$kind $file: took $seconds s"
+	fi
+	if grep -q '^not ok ' "$results/$index.out"; then
+		sed 's/^/    /' "$results/$index.err"
+	fi
+}
+
+count() {
+	cat "$results"/*.out 2>/dev/null | grep -cE "^$1 " || true
+}
+
+# The list of jobs, one "KIND FILE COMMAND..." per line; nothing in it needs quoting.
+list_jobs() {
+	local binary script name
+
+	for binary in "$BUILD"/san/unit/test_*; do
+		if [[ -x $binary && $binary != *.d ]] && selected unit "$(basename "$binary")"; then
+			echo "unit $(basename "$binary") $binary"
+		fi
+	done
+	for script in tests/e2e/*.sh; do
+		for name in $(bash "$script" --list); do
+			if selected e2e "$(basename "$script" .sh)" "$name"; then
+				echo "e2e $(basename "$script" .sh) bash $script $name"
+			fi
+		done
+	done
+}
+
+mapfile -t jobs < <(list_jobs)
+if printf '%s\n' "${jobs[@]}" | grep -q '^e2e '; then
+	build_targets
+fi
+
+index=0
+running=0
+for job in "${jobs[@]}"; do
+	read -ra words <<<"$job"
+	if ((running >= JOBS)); then
+		wait -n
+		running=$((running - 1))
+	fi
+	run_job "$(printf '%05d' $index)" "${words[@]}" &
+	index=$((index + 1))
+	running=$((running + 1))
+done
+wait
+
+for finished in "$results"/*.done; do
+	[[ -e $finished ]] && report_job "$(basename "$finished" .done)"
+done
+
+passed=$(count ok)
+failed=$(count "not ok")
+skipped=$(count skip)
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0 && passed > 0))
