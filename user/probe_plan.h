@@ -29,13 +29,16 @@ struct probe_plan {
 };
 
 /*
- * Plans for the function whose first bytes are code[0..len-1] at `vma`. `live_regs`: argument
- * registers to keep intact. `returns`: a return probe will follow, so rsp must still point at the
- * return address (sp_bytes 0). `skip_null`: the first argument NULL needs no probe, so a branch
- * taken only for NULL may be passed (free). Always gives a plan; at worst the first instruction.
- * 0, or -EBADMSG if not even that decodes.
+ * Plans for the function whose first bytes are code[0..len-1] at `vma`; give all of the function,
+ * so that branches back into its prologue are seen. `live_regs`: argument registers to keep
+ * intact. `returns`: a return probe will follow, so rsp must still point at the return address
+ * (sp_bytes 0). `skip_null`: the first argument NULL needs no probe, so a branch taken only for
+ * NULL may be passed (free). The place is executed once in each call (but for NULL then), unless
+ * a call branches back to its very first instruction. Always gives a plan; at worst the first
+ * instruction, emulated false. 0, -EBADMSG if not even that decodes, -ENOMEM; *out is untouched
+ * on failure.
  */
-int probe_plan_make(const uint8_t *code, size_t len, uint64_t vma, uint32_t live_regs,
-		    bool returns, bool skip_null, struct probe_plan *out);
+int probe_plan_make(const uint8_t *code, size_t len, uint64_t vma, uint32_t live_regs, bool returns,
+		    bool skip_null, struct probe_plan *out);
 
 #endif
