@@ -22,18 +22,24 @@ struct allocators_fn {
 	uint64_t off;
 	uint64_t size_bytes; /* extent in the file; at least 1 */
 	uint32_t flags;	     /* HB_COOKIE_DEFER_* */
-	const char *silent;  /* not NULL: not probed, because... ("jumps to realloc") */
+	const char *silent;  /* not NULL: not probed, because... ("jumps to realloc"); static */
 };
 
-/* The entry points of one file, sorted by off; `silent` ones included. */
+/*
+ * The entry points of one file, sorted by off, at most HB_WRAPPER_MAX; `silent` ones included.
+ * Calls made from inside any of them are nested. That is why there may also be pieces of an entry
+ * point that lie elsewhere, silent ("part of realloc"); a silent one that only jumps calls none.
+ */
 struct allocators_set {
 	struct allocators_fn *fns; /* owned */
 	size_t cnt;
 };
 
 /*
- * Finds the malloc family in `file`. 0 with at least malloc and free in *out (clear with
- * allocators_clear()), -ENOENT (no allocator in there), -ENOMEM. *out untouched on failure.
+ * Finds the malloc family in `file`: a library, a program that brings its own, or a static one
+ * that still has its symbols. 0 with at least malloc and free in *out (clear with
+ * allocators_clear()), -ENOENT (no allocator in there, or the dynamic linker's private one),
+ * -ENOMEM. *out untouched on failure.
  */
 int allocators_find(const struct elf_file *file, struct allocators_set *out);
 
