@@ -11,7 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
+
+/* What is printed of a name; readers of text have a limit per line (64 KiB in go tool pprof). */
+#define PROFILE_TEXT_MAX 4096
 
 /* The four numbers of a sample, in the order of Go's heap profile. */
 enum profile_value {
@@ -40,24 +44,25 @@ struct profile_mapping {
 
 /* One address, or a marker for the cut root of a stack (pc 0, one frame "[reason]"). */
 struct profile_location {
-	uint64_t pc;	       /* for callers: return address - 1 */
-	size_t mapping;	       /* index + 1 in mappings; 0: none */
+	uint64_t pc;		       /* for callers: return address - 1 */
+	size_t mapping;		       /* index + 1 in mappings; 0: none */
 	struct symbolize_result names; /* borrowed; cnt 0: only the address is known */
 };
 
-/* One (stack, size). */
+/* One (stack, size); no two samples of a profile have equal locations and size. */
 struct profile_sample {
-	const uint32_t *locations; /* indices in locations, leaf first; borrowed from the profile */
+	const uint32_t *locations; /* indices in locations, leaf first; into location_pool */
 	size_t location_cnt;
-	uint64_t size_bytes;	/* of each object */
-	uint64_t raw_allocs;	/* sampled objects */
-	uint64_t raw_inuse;	/* of these, still in use */
-	double p;		/* sampling probability of this size */
+	uint64_t size_bytes;		   /* of each object */
+	uint64_t raw_allocs;		   /* sampled objects */
+	uint64_t raw_inuse;		   /* of these, still in use */
+	double p;			   /* sampling probability of this size; above 0 */
 	int64_t values[PROFILE_VALUE_CNT]; /* estimates */
 };
 
 /* A number with a name: losses, statistics, facts for comments and trailers. */
 struct profile_count {
+	uint32_t id;	  /* enum hb_loss or enum hb_stat, by the list it is in */
 	const char *name; /* static */
 	const char *text; /* static: what it means */
 	uint64_t count;
@@ -75,13 +80,15 @@ struct profile {
 	uint64_t rate_bytes;
 	int64_t time_ns; /* wall clock of the start, since 1970 */
 	int64_t duration_ns;
-	bool tracks_inuse; /* false: allocs mode, inuse values are meaningless */
-	struct profile_mapping *mappings;
+	bool tracks_inuse;		  /* false: allocs mode, inuse values are meaningless */
+	struct profile_mapping *mappings; /* those that locations use, sorted by start */
 	size_t mapping_cnt;
 	struct profile_location *locations; /* in order of first use by samples */
 	size_t location_cnt;
-	struct profile_sample *samples; /* sorted by stack (names of PCs), then size */
+	struct profile_sample *samples; /* sorted by the stacks' PCs, leaf first, then size */
 	size_t sample_cnt;
+	uint64_t raw_allocs;	      /* sampled objects in all samples */
+	uint64_t raw_complete;	      /* of these, with a stack that reaches the outermost frame */
 	struct profile_count *losses; /* those that are not 0 */
 	size_t loss_cnt;
 	struct profile_count *stats; /* all of HB_STAT_LIST */
@@ -93,8 +100,40 @@ struct profile {
 /* "heap", "allocs", "inuse". Static. */
 const char *profile_type_name(enum profile_type type);
 
-/* Sums values[value] over all samples. */
+/* The first value of a view and how many it has: values[first..first + cnt - 1]. */
+struct profile_view {
+	size_t first, cnt;
+};
+
+/* Which values `type` shows. */
+struct profile_view profile_view(enum profile_type type);
+
+/* True if a value of `sample` that `type` shows is not 0: only such samples are written. */
+bool profile_shows(const struct profile_sample *sample, enum profile_type type);
+
+/* Sums values[value] over all samples; saturates. */
 int64_t profile_total(const struct profile *profile, enum profile_value value);
+
+/*
+ * The variance of what `sample` adds to PROFILE_INUSE_SPACE (`inuse`) or PROFILE_ALLOC_SPACE, bytes
+ * squared: n objects that were drawn with probability p each add n (1 - p) / p^2 size^2. Variances
+ * of samples add up; the standard error is the root.
+ */
+double profile_variance(const struct profile_sample *sample, bool inuse);
+
+/*
+ * Calls emit(line, data) for each line that says what the numbers are worth: version and process,
+ * rate, how many stacks are complete, losses, statistics, memory. Stops and returns what emit
+ * returns when that is not 0; -ENOMEM. A line has no newline and lives until emit returns.
+ */
+int profile_notes(const struct profile *profile, enum profile_type type,
+		  int (*emit)(const char *line, void *data), void *data);
+
+/*
+ * Writes `text` with control characters as '?' and cut at PROFILE_TEXT_MAX bytes: names and paths
+ * are the target's, not ours.
+ */
+void profile_put_text(const char *text, FILE *out);
 
 /* True if any loss other than a cut stack was counted: the numbers are incomplete (exit 1). */
 bool profile_is_partial(const struct profile *profile);

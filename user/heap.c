@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: entries of the maps `sites` and `stacks`, any order, and the mappings of each epoch. Out: a
+ * profile whose order depends on the data alone. Each (stack, size) is scaled by itself, by the
+ * probability it was drawn with; sums over sizes are never scaled. It knows no output format and
+ * reads no process; what is mapped where and what it is called is the business of places.
+ */
+#include "heap.h"
+
+#include "cleanup.h"
+#include "places.h"
+#include "sampling.h"
+
+#include <errno.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* A stack without the unused part of hb_stack. */
+struct stack {
+	UT_hash_handle hh;
+	uint64_t id;
+	uint64_t exact[HB_STACK_MAX / 64];
+	uint32_t epoch;
+	uint16_t cnt, end;
+	uint64_t pc[];
+};
+
+struct site {
+	UT_hash_handle hh;
+	struct hb_site_key key;
+	struct hb_site counts;
+};
+
+struct heap {
+	struct stack *stacks; /* by id */
+	struct site *sites;   /* by key */
+};
+
+/* A site of the process with its stack; NULL: none. */
+struct entry {
+	const struct site *site;
+	const struct stack *stack;
+};
+
+/* Frames of the locations that are no address: the reason of a cut, or of no stack at all. */
+#define MARKER_NO_STACK		     HB_LOSS_CNT
+#define MARKER_CUT		     (HB_LOSS_CNT + 1) /* a reason that is not in our list */
+#define MARKER_CNT		     (HB_LOSS_CNT + 2)
+#define MARKER_FRAME(id, name, text) [HB_LOSS_##id] = {"[" name "]", "[" name "]", NULL, 0, 0},
+static const struct symbolize_frame marker_frames[MARKER_CNT] = {
+	HB_LOSS_LIST(MARKER_FRAME)
+		/* clang-format off */
+	[MARKER_NO_STACK] = {"[no stack]", "[no stack]", NULL, 0, 0},
+	[MARKER_CUT] = {"[cut]", "[cut]", NULL, 0, 0},
+	/* clang-format on */
+};
+
+/* A profile in the making. */
+struct builder {
+	const struct heap_source *source;
+	struct places *places;
+	struct profile *profile;
+	size_t pool_cnt;  /* used of location_pool */
+	size_t run_start; /* first sample with the PCs and size of the last one */
+};
+
+DEFINE_CLEANUP(places, struct places, places_free)
+
+struct heap *heap_new(void)
+{
+	return calloc(1, sizeof(struct heap));
+}
+
+void heap_free(struct heap *heap)
+{
+	struct stack *stack, *next_stack;
+	struct site *site, *next_site;
+
+	if (!heap)
+		return;
+	HASH_ITER(hh, heap->stacks, stack, next_stack)
+	{
+		HASH_DEL(heap->stacks, stack);
+		free(stack);
+	}
+	HASH_ITER(hh, heap->sites, site, next_site)
+	{
+		HASH_DEL(heap->sites, site);
+		free(site);
+	}
+	free(heap);
+}
+
+int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *counts)
+{
+	_cleanup_free_ struct site *fresh = NULL;
+	struct site *site;
+
+	HASH_FIND(hh, heap->sites, key, sizeof(*key), site);
+	if (!site) {
+		fresh = calloc(1, sizeof(*fresh));
+		if (!fresh)
+			return -ENOMEM;
+		fresh->key = *key;
+		HASH_ADD(hh, heap->sites, key, sizeof(*key), fresh);
+		if (!fresh->hh.tbl)
+			return -ENOMEM;
+		site = take_ptr(fresh);
+	}
+	site->counts.allocs += counts->allocs;
+	site->counts.frees += counts->frees;
+	site->counts.untracked += counts->untracked;
+	return 0;
+}
+
+int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack)
+{
+	size_t cnt = stack->cnt < HB_STACK_MAX ? stack->cnt : HB_STACK_MAX;
+	_cleanup_free_ struct stack *fresh = NULL;
+	struct stack *known;
+
+	HASH_FIND(hh, heap->stacks, &id, sizeof(id), known);
+	if (known)
+		return 0;
+	fresh = calloc(1, sizeof(*fresh) + cnt * sizeof(fresh->pc[0]));
+	if (!fresh)
+		return -ENOMEM;
+	fresh->id = id;
+	fresh->epoch = stack->epoch;
+	fresh->cnt = (uint16_t)cnt;
+	fresh->end = stack->end;
+	memcpy(fresh->exact, stack->exact, sizeof(fresh->exact));
+	memcpy(fresh->pc, stack->pc, cnt * sizeof(fresh->pc[0]));
+	HASH_ADD(hh, heap->stacks, id, sizeof(fresh->id), fresh);
+	if (!fresh->hh.tbl)
+		return -ENOMEM;
+	take_ptr(fresh);
+	return 0;
+}
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* Orders by addresses, leaf first; no stack comes first. */
+static int compare_pcs(const struct stack *a, const struct stack *b)
+{
+	size_t a_cnt = a ? a->cnt : 0, b_cnt = b ? b->cnt : 0;
+	int order;
+
+	for (size_t i = 0; a != b && i < a_cnt && i < b_cnt; i++)
+		if (a->pc[i] != b->pc[i])
+			return COMPARE(a->pc[i], b->pc[i]);
+	order = COMPARE(a_cnt, b_cnt);
+	return order || a == b || !a || !b ? order : memcmp(a->exact, b->exact, sizeof(a->exact));
+}
+
+/* A total order of sites, so that the order of the kernel's hash maps shows nowhere. */
+static int compare_entries(const void *a_, const void *b_)
+{
+	const struct entry *a = a_, *b = b_;
+	const struct hb_site_key *a_key = &a->site->key, *b_key = &b->site->key;
+	int order = compare_pcs(a->stack, b->stack);
+
+	if (!order)
+		order = COMPARE(a_key->size, b_key->size);
+	if (!order && a->stack && b->stack)
+		order = COMPARE(a->stack->end, b->stack->end);
+	if (!order)
+		order = COMPARE(a_key->epoch, b_key->epoch);
+	return order ? order : COMPARE(a_key->stack_id, b_key->stack_id);
+}
+
+/* The process's sites, sorted; *out is the caller's. */
+static int collect_entries(const struct heap *heap, pid_t tgid, struct entry **out, size_t *cnt)
+{
+	size_t site_cnt = HASH_COUNT(heap->sites);
+	struct entry *entries = calloc(site_cnt + 1, sizeof(*entries));
+	const struct site *site;
+
+	if (!entries)
+		return -ENOMEM;
+	*cnt = 0;
+	for (site = heap->sites; site; site = site->hh.next) {
+		struct entry *entry = &entries[*cnt];
+
+		if (site->key.tgid != (uint32_t)tgid)
+			continue;
+		entry->site = site;
+		HASH_FIND(hh, heap->stacks, &site->key.stack_id, sizeof(uint64_t), entry->stack);
+		*cnt += 1;
+	}
+	qsort(entries, *cnt, sizeof(*entries), compare_entries);
+	*out = entries;
+	return 0;
+}
+
+/*
+ * Appends the locations of `stack` to the pool, a cut one with its marker at the root. A return
+ * address may be the first byte of what follows the call: the call is one byte before it.
+ */
+static int use_stack(struct builder *b, const struct stack *stack)
+{
+	uint32_t *pool = b->profile->location_pool;
+	uint32_t marker = MARKER_NO_STACK;
+
+	for (size_t n = 0; stack && n < stack->cnt; n++) {
+		bool exact = stack->exact[n / 64] >> n % 64 & 1;
+
+		if (places_use_pc(b->places, stack->epoch, stack->pc[n] - !exact,
+				  &pool[b->pool_cnt]))
+			return -ENOMEM;
+		b->pool_cnt++;
+	}
+	if (stack && stack->cnt && stack->end == HB_STACK_COMPLETE)
+		return 0;
+	if (stack && stack->end != HB_STACK_COMPLETE)
+		marker = stack->end < HB_LOSS_CNT ? stack->end : MARKER_CUT;
+	if (places_use_frame(b->places, &marker_frames[marker], &pool[b->pool_cnt]))
+		return -ENOMEM;
+	b->pool_cnt++;
+	return 0;
+}
+
+/* Objects of a site that are still in use; races between counters never show as a negative. */
+static uint64_t count_inuse(const struct heap_source *source, const struct site *site)
+{
+	uint64_t gone = site->counts.frees + site->counts.untracked;
+
+	if (!source->tracks_inuse || site->key.epoch != source->epoch || gone > site->counts.allocs)
+		return 0;
+	return site->counts.allocs - gone;
+}
+
+/* int64 as Go converts a float, but never past the ends of the type. */
+static int64_t to_int64(double value)
+{
+	return value >= 0x1p63 ? INT64_MAX : (int64_t)value;
+}
+
+/* `raw` objects of `size_bytes` drawn with probability p, as objects and bytes; exact at p = 1. */
+static void scale(uint64_t raw, uint64_t size_bytes, double p, int64_t values[static 2])
+{
+	if (p < 1) {
+		values[0] = to_int64((double)raw / p);
+		values[1] = to_int64((double)raw * (double)size_bytes / p);
+		return;
+	}
+	values[0] = raw > INT64_MAX ? INT64_MAX : (int64_t)raw;
+	if (__builtin_mul_overflow(raw, size_bytes, &values[1]))
+		values[1] = INT64_MAX;
+}
+
+/* The earlier sample of the run with these locations, or a new one; there is room for it. */
+static struct profile_sample *sample_for(struct builder *b, const uint32_t *locations, size_t cnt,
+					 uint64_t size_bytes)
+{
+	struct profile_sample *sample;
+
+	for (size_t i = b->run_start; i < b->profile->sample_cnt; i++) {
+		sample = &b->profile->samples[i];
+		if (sample->location_cnt == cnt &&
+		    !memcmp(sample->locations, locations, cnt * sizeof(*locations)))
+			return sample;
+	}
+	sample = &b->profile->samples[b->profile->sample_cnt++];
+	*sample = (struct profile_sample){
+		.locations = locations, .location_cnt = cnt, .size_bytes = size_bytes};
+	return sample;
+}
+
+/* Adds `entry`; `last` is the one before it, or NULL. */
+static int add_entry(struct builder *b, const struct entry *entry, const struct entry *last)
+{
+	struct profile *profile = b->profile;
+	uint64_t size_bytes = entry->site->key.size, allocs = entry->site->counts.allocs;
+	const uint32_t *locations = &profile->location_pool[b->pool_cnt];
+	struct profile_sample *sample;
+	size_t cnt;
+
+	if (last && last->stack == entry->stack) {
+		const struct profile_sample *same = &profile->samples[profile->sample_cnt - 1];
+
+		locations = same->locations;
+		cnt = same->location_cnt;
+	} else {
+		size_t before = b->pool_cnt;
+
+		if (use_stack(b, entry->stack))
+			return -ENOMEM;
+		cnt = b->pool_cnt - before;
+	}
+	if (!last || compare_pcs(last->stack, entry->stack) || last->site->key.size != size_bytes)
+		b->run_start = profile->sample_cnt;
+	sample = sample_for(b, locations, cnt, size_bytes);
+	sample->raw_allocs += allocs;
+	sample->raw_inuse += count_inuse(b->source, entry->site);
+	profile->raw_allocs += allocs;
+	if (entry->stack && entry->stack->end == HB_STACK_COMPLETE)
+		profile->raw_complete += allocs;
+	return 0;
+}
+
+/*
+ * One sample per stack and size, in the order of `entries`; the pool is sized first because the
+ * samples point into it.
+ */
+static int add_entries(struct builder *b, const struct entry *entries, size_t cnt)
+{
+	struct profile *profile = b->profile;
+	size_t pool_max = 1;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (i == 0 || entries[i].stack != entries[i - 1].stack)
+			pool_max += (entries[i].stack ? entries[i].stack->cnt : 0) + 1;
+	profile->location_pool = calloc(pool_max, sizeof(*profile->location_pool));
+	profile->samples = calloc(cnt + 1, sizeof(*profile->samples));
+	if (!profile->location_pool || !profile->samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		if (add_entry(b, &entries[i], i ? &entries[i - 1] : NULL))
+			return -ENOMEM;
+	return 0;
+}
+
+/* Turns the raw counts into estimates. */
+static void scale_samples(struct profile *profile, const uint64_t *threshold)
+{
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		struct profile_sample *sample = &profile->samples[i];
+		double p = sampling_p(threshold, sample->size_bytes);
+
+		/* What was sampled cannot have p = 0. */
+		sample->p = p > 0 ? p : 1;
+		scale(sample->raw_allocs, sample->size_bytes, sample->p,
+		      &sample->values[PROFILE_ALLOC_OBJECTS]);
+		scale(sample->raw_inuse, sample->size_bytes, sample->p,
+		      &sample->values[PROFILE_INUSE_OBJECTS]);
+	}
+}
+
+/* Copies the losses that happened and all statistics, with their names. */
+static int add_counters(struct profile *profile, const uint64_t *counters)
+{
+#define COUNT(id_, name_, text_) {.id = HB_LOSS_##id_, .name = name_, .text = text_},
+	static const struct profile_count losses[] = {HB_LOSS_LIST(COUNT)};
+#undef COUNT
+#define COUNT(id_, text_) {.id = HB_STAT_##id_, .name = text_, .text = text_},
+	static const struct profile_count stats[] = {HB_STAT_LIST(COUNT)};
+#undef COUNT
+
+	profile->losses = calloc(HB_LOSS_CNT, sizeof(*losses));
+	profile->stats = calloc(HB_STAT_CNT, sizeof(*stats));
+	if (!profile->losses || !profile->stats)
+		return -ENOMEM;
+	for (size_t i = 0; i < HB_LOSS_CNT; i++) {
+		if (!counters[i])
+			continue;
+		profile->losses[profile->loss_cnt] = losses[i];
+		profile->losses[profile->loss_cnt++].count = counters[i];
+	}
+	for (size_t i = 0; i < HB_STAT_CNT; i++) {
+		profile->stats[i] = stats[i];
+		profile->stats[i].count = counters[HB_LOSS_CNT + i];
+	}
+	profile->stat_cnt = HB_STAT_CNT;
+	return 0;
+}
+
+/* What the profile takes over from its source as it is. */
+static int add_facts(struct profile *profile, const struct heap_source *source)
+{
+	profile->tgid = source->tgid;
+	profile->rate_bytes = source->rate_bytes;
+	profile->time_ns = source->time_ns;
+	profile->duration_ns = source->duration_ns;
+	profile->tracks_inuse = source->tracks_inuse;
+	profile->memory = source->memory;
+	profile->comm = strdup(source->comm);
+	return profile->comm ? add_counters(profile, source->counters) : -ENOMEM;
+}
+
+int heap_profile(const struct heap *heap, const struct heap_source *source,
+		 const struct heap_space *spaces, size_t space_cnt, struct symbolizer *symbolizer,
+		 struct profile *out)
+{
+	_cleanup_(profile_clear) struct profile profile = {0};
+	_cleanup_(cleanup_places) struct places *places = NULL;
+	_cleanup_free_ struct entry *entries = NULL;
+	struct builder builder = {.source = source, .profile = &profile};
+	size_t cnt = 0;
+
+	places = places_new(spaces, space_cnt, symbolizer);
+	if (!places || add_facts(&profile, source))
+		return -ENOMEM;
+	builder.places = places;
+	if (collect_entries(heap, source->tgid, &entries, &cnt) ||
+	    add_entries(&builder, entries, cnt))
+		return -ENOMEM;
+	scale_samples(&profile, source->threshold);
+	if (places_take(places, &profile))
+		return -ENOMEM;
+	*out = profile;
+	profile = (struct profile){0};
+	return 0;
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: addresses with the epoch they belong to, snapshots of what was mapped, a symbolizer. Out:
+ * locations, each once, and the mappings that hold them. Memory that no file backs (JIT code) has
+ * addresses and no mapping; a mapping none of whose addresses has a name keeps its flags clear, so
+ * that a reader with better debug information may still name them.
+ */
+#include "places.h"
+
+#include "cleanup.h"
+#include "elf_file.h"
+#include "heap.h"
+#include "procmaps.h"
+#include "vec.h"
+
+#include <errno.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* What makes two locations one. */
+struct place_key {
+	uint64_t mapping; /* index + 1, or 0 */
+	uint64_t pc;
+	const struct symbolize_frame *frame; /* of a marker, or NULL */
+};
+
+struct place {
+	UT_hash_handle hh;
+	struct place_key key;
+	uint32_t location; /* index */
+};
+
+/* One line of a snapshot and what it is in the profile. */
+struct mapped {
+	UT_hash_handle hh;
+	const struct procmap *map;
+	size_t mapping; /* index + 1 */
+};
+
+struct places {
+	const struct heap_space *spaces;
+	size_t space_cnt;
+	struct symbolizer *symbolizer;
+	struct place *places;
+	struct mapped *mapped;
+	const struct procmap **maps; /* maps[i] is behind mappings[i] */
+	size_t map_cap;
+	struct profile_mapping *mappings;
+	size_t mapping_cnt, mapping_cap;
+	struct profile_location *locations;
+	size_t location_cnt, location_cap;
+};
+
+struct places *places_new(const struct heap_space *spaces, size_t space_cnt,
+			  struct symbolizer *symbolizer)
+{
+	struct places *places = calloc(1, sizeof(*places));
+
+	if (!places)
+		return NULL;
+	places->spaces = spaces;
+	places->space_cnt = space_cnt;
+	places->symbolizer = symbolizer;
+	return places;
+}
+
+void places_free(struct places *places)
+{
+	struct place *place, *next_place;
+	struct mapped *mapped, *next_mapped;
+
+	if (!places)
+		return;
+	HASH_ITER(hh, places->places, place, next_place)
+	{
+		HASH_DEL(places->places, place);
+		free(place);
+	}
+	HASH_ITER(hh, places->mapped, mapped, next_mapped)
+	{
+		HASH_DEL(places->mapped, mapped);
+		free(mapped);
+	}
+	for (size_t i = 0; i < places->mapping_cnt; i++) {
+		free(places->mappings[i].file);
+		free(places->mappings[i].build_id);
+	}
+	free(places->mappings);
+	free(places->locations);
+	free(places->maps);
+	free(places);
+}
+
+/* Lower-case hex of the build id of `elf`, "" if it has none; NULL: no memory. */
+static char *build_id_text(const struct elf_file *elf)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint8_t *id = NULL;
+	size_t len = 0;
+	char *text;
+
+	if (elf)
+		id = elf_file_build_id(elf, &len);
+	text = calloc(len + 1, 2);
+	for (size_t i = 0; text && i < len; i++) {
+		text[2 * i] = digits[id[i] >> 4];
+		text[2 * i + 1] = digits[id[i] & 0xf];
+	}
+	return text;
+}
+
+/* True if both lines, of one epoch or of two, mean the same bytes at the same place. */
+static bool same_mapping(const struct procmap *a, const struct procmap *b)
+{
+	return a->start == b->start && a->end == b->end && a->off == b->off && a->elf == b->elf &&
+	       !strcmp(a->path, b->path);
+}
+
+/* The index of the mapping that `map` is or becomes, in *out. */
+static int add_mapping(struct places *places, const struct procmap *map, size_t *out)
+{
+	size_t cnt = places->mapping_cnt;
+	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *build_id = NULL;
+
+	for (*out = 0; *out < cnt; *out += 1)
+		if (same_mapping(places->maps[*out], map))
+			return 0;
+	if (vec_reserve(&places->mappings, &places->mapping_cap, cnt + 1) ||
+	    vec_reserve(&places->maps, &places->map_cap, cnt + 1))
+		return -ENOMEM;
+	file = strdup(map->path);
+	build_id = build_id_text(map->elf);
+	if (!file || !build_id)
+		return -ENOMEM;
+	places->maps[cnt] = map;
+	places->mappings[cnt] = (struct profile_mapping){
+		.start = map->start,
+		.limit = map->end,
+		.off = map->off,
+		.file = take_ptr(file),
+		.build_id = take_ptr(build_id),
+	};
+	places->mapping_cnt = cnt + 1;
+	return 0;
+}
+
+/* *out: the index of the mapping that `map` is + 1, or 0 for memory without a name. */
+static int find_mapping(struct places *places, const struct procmap *map, uint64_t *out)
+{
+	_cleanup_free_ struct mapped *fresh = NULL;
+	struct mapped *known;
+	size_t index;
+
+	*out = 0;
+	if (!map || !map->path[0])
+		return 0;
+	HASH_FIND(hh, places->mapped, &map, sizeof(map), known);
+	if (!known) {
+		fresh = calloc(1, sizeof(*fresh));
+		if (!fresh || add_mapping(places, map, &index))
+			return -ENOMEM;
+		fresh->map = map;
+		fresh->mapping = index + 1;
+		HASH_ADD(hh, places->mapped, map, sizeof(fresh->map), fresh);
+		if (!fresh->hh.tbl)
+			return -ENOMEM;
+		known = take_ptr(fresh);
+	}
+	*out = known->mapping;
+	return 0;
+}
+
+/* What was mapped at `pc` in `epoch`, or NULL. */
+static const struct procmap *find_map(const struct places *places, uint32_t epoch, uint64_t pc)
+{
+	const struct procmap *map;
+
+	for (size_t i = 0; i < places->space_cnt; i++) {
+		if (places->spaces[i].epoch != epoch)
+			continue;
+		map = procmaps_find(places->spaces[i].maps, pc);
+		if (map)
+			return map;
+	}
+	return NULL;
+}
+
+/* Names an address that `map` holds and notes in its mapping what is known there. */
+static int name_location(struct places *places, const struct procmap *map,
+			 struct profile_location *location)
+{
+	struct profile_mapping *mapping;
+	uint64_t vma;
+
+	if (!location->mapping || !map->elf || !places->symbolizer ||
+	    !elf_file_off_to_vma(map->elf, location->pc - map->start + map->off, &vma))
+		return 0;
+	if (symbolizer_lookup(places->symbolizer, map->elf, vma, &location->names))
+		return -ENOMEM;
+	mapping = &places->mappings[location->mapping - 1];
+	mapping->has_functions |= location->names.cnt > 0;
+	mapping->has_inline_frames |= location->names.cnt > 1;
+	for (size_t i = 0; i < location->names.cnt; i++) {
+		mapping->has_filenames |= location->names.frames[i].file != NULL;
+		mapping->has_lines |= location->names.frames[i].line != 0;
+	}
+	return 0;
+}
+
+/* The place of `key` in *out, NULL if it is new. */
+static void find_place(const struct places *places, const struct place_key *key, struct place **out)
+{
+	HASH_FIND(hh, places->places, key, sizeof(*key), *out);
+}
+
+/* Appends `location`, known as `key` from now on; its index in *index. */
+static int add_place(struct places *places, const struct place_key *key,
+		     const struct profile_location *location, uint32_t *index)
+{
+	_cleanup_free_ struct place *fresh = calloc(1, sizeof(*fresh));
+
+	if (!fresh ||
+	    vec_reserve(&places->locations, &places->location_cap, places->location_cnt + 1))
+		return -ENOMEM;
+	fresh->key = *key;
+	fresh->location = (uint32_t)places->location_cnt;
+	HASH_ADD(hh, places->places, key, sizeof(*key), fresh);
+	if (!fresh->hh.tbl)
+		return -ENOMEM;
+	take_ptr(fresh);
+	*index = (uint32_t)places->location_cnt;
+	places->locations[places->location_cnt++] = *location;
+	return 0;
+}
+
+int places_use_pc(struct places *places, uint32_t epoch, uint64_t pc, uint32_t *location)
+{
+	const struct procmap *map = find_map(places, epoch, pc);
+	struct place_key key = {.pc = pc};
+	struct profile_location fresh = {.pc = pc};
+	struct place *known;
+
+	if (find_mapping(places, map, &key.mapping))
+		return -ENOMEM;
+	find_place(places, &key, &known);
+	if (known) {
+		*location = known->location;
+		return 0;
+	}
+	fresh.mapping = key.mapping;
+	if (map && name_location(places, map, &fresh))
+		return -ENOMEM;
+	return add_place(places, &key, &fresh, location);
+}
+
+int places_use_frame(struct places *places, const struct symbolize_frame *frame, uint32_t *location)
+{
+	struct place_key key = {.frame = frame};
+	struct profile_location fresh = {.names = {frame, 1}};
+	struct place *known;
+
+	find_place(places, &key, &known);
+	if (known) {
+		*location = known->location;
+		return 0;
+	}
+	return add_place(places, &key, &fresh, location);
+}
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* By start; what an exec put at the same place follows in order of first use. */
+static int compare_mappings(const void *a_, const void *b_, void *mappings_)
+{
+	const size_t *a = a_, *b = b_;
+	const struct profile_mapping *mappings = mappings_;
+	int order = COMPARE(mappings[*a].start, mappings[*b].start);
+
+	return order ? order : COMPARE(*a, *b);
+}
+
+int places_take(struct places *places, struct profile *profile)
+{
+	size_t cnt = places->mapping_cnt;
+	_cleanup_free_ size_t *order = calloc(cnt + 1, sizeof(*order));
+	_cleanup_free_ size_t *number = calloc(cnt + 1, sizeof(*number));
+	_cleanup_free_ struct profile_mapping *sorted = calloc(cnt + 1, sizeof(*sorted));
+
+	if (!order || !number || !sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		order[i] = i;
+	qsort_r(order, cnt, sizeof(*order), compare_mappings, places->mappings);
+	for (size_t i = 0; i < cnt; i++) {
+		sorted[i] = places->mappings[order[i]];
+		number[order[i] + 1] = i + 1;
+	}
+	for (size_t i = 0; i < places->location_cnt; i++)
+		places->locations[i].mapping = number[places->locations[i].mapping];
+	profile->mappings = take_ptr(sorted);
+	profile->mapping_cnt = cnt;
+	profile->locations = take_ptr(places->locations);
+	profile->location_cnt = places->location_cnt;
+	places->mapping_cnt = places->location_cnt = 0;
+	return 0;
+}

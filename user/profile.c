@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What all writers ask of a finished profile: which values a view has, sums and their variance,
+ * whether it is whole. It knows no format and does not change what heap built.
+ */
+#include "profile.h"
+
+#include "../bpf/abi.h"
+#include "cleanup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *profile_type_name(enum profile_type type)
+{
+	static const char *const names[PROFILE_TYPE_CNT] = {
+		[PROFILE_HEAP] = "heap",
+		[PROFILE_ALLOCS] = "allocs",
+		[PROFILE_INUSE] = "inuse",
+	};
+
+	return names[type];
+}
+
+struct profile_view profile_view(enum profile_type type)
+{
+	static const struct profile_view views[PROFILE_TYPE_CNT] = {
+		[PROFILE_HEAP] = {PROFILE_ALLOC_OBJECTS, PROFILE_VALUE_CNT},
+		[PROFILE_ALLOCS] = {PROFILE_ALLOC_OBJECTS, 2},
+		[PROFILE_INUSE] = {PROFILE_INUSE_OBJECTS, 2},
+	};
+
+	return views[type];
+}
+
+bool profile_shows(const struct profile_sample *sample, enum profile_type type)
+{
+	struct profile_view view = profile_view(type);
+
+	for (size_t i = 0; i < view.cnt; i++)
+		if (sample->values[view.first + i])
+			return true;
+	return false;
+}
+
+int64_t profile_total(const struct profile *profile, enum profile_value value)
+{
+	int64_t total = 0;
+
+	for (size_t i = 0; i < profile->sample_cnt; i++)
+		if (__builtin_add_overflow(total, profile->samples[i].values[value], &total))
+			return INT64_MAX;
+	return total;
+}
+
+double profile_variance(const struct profile_sample *sample, bool inuse)
+{
+	double n = (double)(inuse ? sample->raw_inuse : sample->raw_allocs);
+	double bytes = (double)sample->size_bytes / sample->p;
+
+	return n * (1 - sample->p) * bytes * bytes;
+}
+
+/* Where notes go; `err` is what emit said, and then nothing more is emitted. */
+struct notes {
+	int (*emit)(const char *line, void *data);
+	void *data;
+	int err;
+};
+
+/* Formats and emits one note. */
+__attribute__((format(printf, 2, 3))) static void note(struct notes *notes, const char *fmt, ...)
+{
+	_cleanup_free_ char *line = NULL;
+	va_list args;
+	int len;
+
+	if (notes->err)
+		return;
+	va_start(args, fmt);
+	len = vasprintf(&line, fmt, args);
+	va_end(args);
+	if (len < 0) {
+		line = NULL; /* undefined after a failure */
+		notes->err = -ENOMEM;
+		return;
+	}
+	notes->err = notes->emit(line, notes->data);
+}
+
+/* The memory of the process as the kernel counts it, what it told us of it. */
+static void note_memory(struct notes *notes, const struct profile_memory *memory)
+{
+	const struct {
+		const char *name;
+		uint64_t bytes;
+	} rows[] = {
+		{"RSS", memory->rss_bytes},
+		{"Heap", memory->heap_bytes},
+		{"Anonymous", memory->anonymous_bytes},
+	};
+
+	for (size_t i = 0; i < ARRAY_CNT(rows); i++)
+		if (rows[i].bytes)
+			note(notes, "%s = %" PRIu64, rows[i].name, rows[i].bytes);
+}
+
+int profile_notes(const struct profile *profile, enum profile_type type,
+		  int (*emit)(const char *line, void *data), void *data)
+{
+	struct notes notes = {.emit = emit, .data = data};
+
+	note(&notes, "heapbpf %s: %s profile of %s (pid %d)", HEAPBPF_VERSION,
+	     profile_type_name(type), profile->comm, (int)profile->tgid);
+	if (profile->rate_bytes <= 1)
+		note(&notes, "every allocation counted");
+	else
+		note(&notes, "one sample per %" PRIu64 " bytes allocated, on average",
+		     profile->rate_bytes);
+	note(&notes, "%" PRIu64 " of %" PRIu64 " stacks complete", profile->raw_complete,
+	     profile->raw_allocs);
+	for (size_t i = 0; i < profile->loss_cnt; i++)
+		note(&notes, "lost: %s = %" PRIu64 ": %s", profile->losses[i].name,
+		     profile->losses[i].count, profile->losses[i].text);
+	for (size_t i = 0; i < profile->stat_cnt; i++)
+		note(&notes, "%s = %" PRIu64, profile->stats[i].name, profile->stats[i].count);
+	note_memory(&notes, &profile->memory);
+	return notes.err;
+}
+
+void profile_put_text(const char *text, FILE *out)
+{
+	for (size_t i = 0; text[i] && i < PROFILE_TEXT_MAX; i++)
+		fputc((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i], out);
+}
+
+/* The ends of a stack come first in the list of losses: a cut stack still counts its sample. */
+_Static_assert(HB_LOSS_STACK_NO_MAPPING == 0, "the ends of a stack are the first losses");
+#define LAST_CUT HB_LOSS_STACK_GUESSED_END
+
+bool profile_is_partial(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->loss_cnt; i++)
+		if (profile->losses[i].id > LAST_CUT && profile->losses[i].count)
+			return true;
+	return false;
+}
+
+void profile_clear(struct profile *profile)
+{
+	for (size_t i = 0; i < profile->mapping_cnt; i++) {
+		free(profile->mappings[i].file);
+		free(profile->mappings[i].build_id);
+	}
+	free(profile->mappings);
+	free(profile->locations);
+	free(profile->samples);
+	free(profile->location_pool);
+	free(profile->losses);
+	free(profile->stats);
+	free(profile->comm);
+	*profile = (struct profile){0};
+}
