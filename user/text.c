@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a finished profile. Out: one view of it in the legacy text form, for people and for
+ * google-pprof. Only raw counts are written: the form leaves the scaling to its readers. Names and
+ * paths come from the target, so no byte of them may start a line of its own.
+ */
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+/* The raw counts of a line, as a view shows them. */
+struct counts {
+	uint64_t inuse_objects, inuse_bytes, alloc_objects, alloc_bytes;
+};
+
+static struct counts counts_of(const struct profile_sample *sample, enum profile_type type)
+{
+	uint64_t inuse = type == PROFILE_ALLOCS ? 0 : sample->raw_inuse;
+	uint64_t allocs = type == PROFILE_INUSE ? 0 : sample->raw_allocs;
+
+	return (struct counts){inuse, inuse * sample->size_bytes, allocs,
+			       allocs * sample->size_bytes};
+}
+
+static void put_counts(const struct counts *counts, FILE *out)
+{
+	fprintf(out, "%" PRIu64 ": %" PRIu64 " [%" PRIu64 ": %" PRIu64 "] @", counts->inuse_objects,
+		counts->inuse_bytes, counts->alloc_objects, counts->alloc_bytes);
+}
+
+/* The first line: sums, and by which law readers scale. */
+static void put_header(const struct profile *profile, enum profile_type type, FILE *out)
+{
+	struct counts sum = {0};
+
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		struct counts counts = counts_of(&profile->samples[i], type);
+
+		sum.inuse_objects += counts.inuse_objects;
+		sum.inuse_bytes += counts.inuse_bytes;
+		sum.alloc_objects += counts.alloc_objects;
+		sum.alloc_bytes += counts.alloc_bytes;
+	}
+	fputs("heap profile: ", out);
+	put_counts(&sum, out);
+	if (profile->rate_bytes <= 1)
+		fputs(" heapprofile\n", out);
+	else
+		fprintf(out, " heap_v2/%" PRIu64 "\n", profile->rate_bytes);
+}
+
+/* The lines that name what is at a location, innermost function first. */
+static void put_names(const struct profile_location *location, FILE *out)
+{
+	if (!location->names.cnt)
+		fprintf(out, "#\t0x%" PRIx64 "\n", location->pc);
+	for (size_t i = 0; i < location->names.cnt; i++) {
+		const struct symbolize_frame *frame = &location->names.frames[i];
+
+		fprintf(out, "#\t0x%" PRIx64 "\t", location->pc);
+		profile_put_text(frame->name, out);
+		if (frame->file) {
+			fputc('\t', out);
+			profile_put_text(frame->file, out);
+			fprintf(out, ":%" PRIu32, frame->line);
+		}
+		fputc('\n', out);
+	}
+}
+
+static void put_sample(const struct profile *profile, const struct profile_sample *sample,
+		       enum profile_type type, FILE *out)
+{
+	struct counts counts = counts_of(sample, type);
+
+	put_counts(&counts, out);
+	for (size_t i = 0; i < sample->location_cnt; i++)
+		fprintf(out, " 0x%" PRIx64, profile->locations[sample->locations[i]].pc + 1);
+	fputc('\n', out);
+	for (size_t i = 0; i < sample->location_cnt; i++)
+		put_names(&profile->locations[sample->locations[i]], out);
+	fputc('\n', out);
+}
+
+static int put_note(const char *line, void *data)
+{
+	FILE *out = data;
+
+	fputs("# ", out);
+	profile_put_text(line, out);
+	fputc('\n', out);
+	return 0;
+}
+
+/* The mappings of the locations; device and inode play no part and are 0. */
+static void put_mappings(const struct profile *profile, FILE *out)
+{
+	fputs("\nMAPPED_LIBRARIES:\n", out);
+	for (size_t i = 0; i < profile->mapping_cnt; i++) {
+		const struct profile_mapping *mapping = &profile->mappings[i];
+
+		fprintf(out, "%08" PRIx64 "-%08" PRIx64 " r-xp %08" PRIx64 " 00:00 0 ",
+			mapping->start, mapping->limit, mapping->off);
+		profile_put_text(mapping->file, out);
+		fputc('\n', out);
+	}
+}
+
+int text_write(const struct profile *profile, enum profile_type type, FILE *out)
+{
+	put_header(profile, type, out);
+	for (size_t i = 0; i < profile->sample_cnt; i++)
+		if (profile_shows(&profile->samples[i], type))
+			put_sample(profile, &profile->samples[i], type, out);
+	if (profile_notes(profile, type, put_note, out))
+		return -ENOMEM;
+	put_mappings(profile, out);
+	/* Flushed here because only a write has a reason; the error flag has none. */
+	errno = 0;
+	return fflush(out) || ferror(out) ? (errno ? -errno : -EIO) : 0;
+}
