@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a path and what is written to the stream. Out: the whole file under that path, or no trace.
+ * The file grows under a temporary name in the same directory, because rename() replaces the old
+ * file in one step only within a file system. It knows nothing of what it writes.
+ */
+#include "outfile.h"
+
+#include "cleanup.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio_ext.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TEMP_NAME ".heapbpf.XXXXXX"
+
+struct outfile {
+	char *path;
+	char *temp; /* NULL: written directly */
+	FILE *stream;
+};
+
+/* Closes and frees, and removes the temporary file. */
+static void outfile_free(struct outfile *file)
+{
+	if (!file)
+		return;
+	if (file->stream) {
+		__fpurge(file->stream);
+		fclose(file->stream);
+	}
+	if (file->temp)
+		unlink(file->temp);
+	free(file->temp);
+	free(file->path);
+	free(file);
+}
+
+DEFINE_CLEANUP(outfile, struct outfile, outfile_free)
+
+/* The non-negative decimal number that is all of `text`, or -1. */
+static long parse_number(const char *text)
+{
+	char *end;
+	long number;
+
+	if (*text < '0' || *text > '9')
+		return -1;
+	errno = 0;
+	number = strtol(text, &end, 10);
+	return errno || *end ? -1 : number;
+}
+
+/* The descriptor that `path` is another name of, or -1. */
+static int named_fd(const char *path)
+{
+	static const char *const prefixes[] = {"/dev/fd/", "/proc/self/fd/"};
+	long fd;
+
+	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (!strcmp(path, "/dev/stderr"))
+		return STDERR_FILENO;
+	for (size_t i = 0; i < ARRAY_CNT(prefixes); i++) {
+		size_t len = strlen(prefixes[i]);
+
+		if (strncmp(path, prefixes[i], len))
+			continue;
+		fd = parse_number(path + len);
+		return fd > INT_MAX ? -1 : (int)fd;
+	}
+	return -1;
+}
+
+/* What lies at `path`: 1 to be written directly, 0 to be replaced or nothing, -errno, logged. */
+static int is_direct(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st)) /* a name too long would only fail the rename, at the end */
+		return errno == ENAMETOOLONG ? log_fail(errno, "%s", path) : 0;
+	if (S_ISDIR(st.st_mode))
+		return log_fail(EISDIR, "%s", path);
+	if (S_ISBLK(st.st_mode))
+		return log_fail(EINVAL, "%s: will not overwrite a block device", path);
+	return S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
+}
+
+/* A name for mkostemp() in the directory of `path`; NULL: no memory. */
+static char *temp_template(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *temp;
+
+	if (asprintf(&temp, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, TEMP_NAME) < 0)
+		return NULL;
+	return temp;
+}
+
+/* Gives the file to the user behind sudo. Failing that, the file is root's: no reason to lose it.
+ */
+static void hand_over(int fd, const char *path)
+{
+	const char *uid_text = getenv("SUDO_UID"), *gid_text = getenv("SUDO_GID");
+	long uid = uid_text ? parse_number(uid_text) : -1;
+	long gid = gid_text ? parse_number(gid_text) : -1;
+
+	if (uid < 0 || geteuid() != 0)
+		return;
+	if (fchown(fd, (uid_t)uid, (gid_t)gid))
+		log_warn("%s: stays root's, cannot give it to user %ld: %s", path, uid,
+			 strerror(errno));
+}
+
+/* Opens the temporary file beside file->path, which is then removed by outfile_free(). */
+static int open_temp(struct outfile *file)
+{
+	_cleanup_free_ char *temp = temp_template(file->path);
+	size_t len = strlen(file->path);
+	int fd;
+
+	if (!temp)
+		return -ENOMEM;
+	if (!len)
+		return log_fail(ENOENT, "cannot write a file without a name");
+	if (file->path[len - 1] == '/')
+		return log_fail(EISDIR, "%s", file->path);
+	fd = mkostemp(temp, O_CLOEXEC);
+	if (fd < 0)
+		return log_fail(errno, "cannot write %s", file->path);
+	file->temp = take_ptr(temp);
+	hand_over(fd, file->path);
+	return fd;
+}
+
+/* A descriptor for file->path, or -errno, logged. */
+static int open_fd(struct outfile *file)
+{
+	int number = named_fd(file->path), direct = 1, fd;
+
+	if (number < 0)
+		direct = is_direct(file->path);
+	if (direct < 0)
+		return direct;
+	if (!direct)
+		return open_temp(file);
+	if (number >= 0)
+		fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
+	else
+		fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? log_fail(errno, "cannot write %s", file->path) : fd;
+}
+
+int outfile_check(const char *path)
+{
+	_cleanup_(cleanup_outfile) struct outfile *file = NULL;
+	int direct;
+
+	if (named_fd(path) >= 0)
+		return fcntl(named_fd(path), F_GETFD) < 0 ? log_fail(errno, "%s", path) : 0;
+	direct = is_direct(path);
+	if (direct < 0)
+		return direct;
+	if (direct)
+		return access(path, W_OK) ? log_fail(errno, "cannot write %s", path) : 0;
+	return outfile_open(path, &file);
+}
+
+int outfile_open(const char *path, struct outfile **out)
+{
+	_cleanup_(cleanup_outfile) struct outfile *file = calloc(1, sizeof(*file));
+	_cleanup_close_ int fd = -1;
+
+	if (!file)
+		return -ENOMEM;
+	file->path = strdup(path);
+	if (!file->path)
+		return -ENOMEM;
+	fd = open_fd(file);
+	if (fd < 0)
+		return fd;
+	file->stream = fdopen(fd, "w");
+	if (!file->stream)
+		return -ENOMEM;
+	take_fd(&fd);
+	*out = take_ptr(file);
+	return 0;
+}
+
+FILE *outfile_stream(struct outfile *file)
+{
+	return file->stream;
+}
+
+/* Everything to the disk, or to whoever reads the pipe; 0 or -errno. */
+static int flush(const struct outfile *file)
+{
+	bool failed_before = ferror(file->stream);
+
+	errno = 0;
+	if (fflush(file->stream) || failed_before)
+		return errno ? -errno : -EIO;
+	if (file->temp && fsync(fileno(file->stream)))
+		return -errno;
+	return 0;
+}
+
+/* Makes the rename last: best effort, not every file system can. */
+static void sync_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *dir = strndup(path, slash ? (size_t)(slash - path + 1) : 0);
+	_cleanup_close_ int fd = -1;
+
+	if (!dir)
+		return;
+	fd = open(dir[0] ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		fsync(fd);
+}
+
+int outfile_commit(struct outfile *file_)
+{
+	_cleanup_(cleanup_outfile) struct outfile *file = file_;
+	int err = flush(file);
+
+	if (err)
+		return log_fail(-err, "cannot write %s", file->path);
+	/* Network file systems report a full disk only here. */
+	if (fclose(take_ptr(file->stream)))
+		return log_fail(errno, "cannot write %s", file->path);
+	if (!file->temp)
+		return 0;
+	if (rename(file->temp, file->path))
+		return log_fail(errno, "cannot rename to %s", file->path);
+	free(take_ptr(file->temp));
+	sync_directory(file->path);
+	return 0;
+}
+
+void outfile_abort(struct outfile *file)
+{
+	outfile_free(file);
+}
