@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a finished profile. Out: its samples summed by site. Which frames belong to an allocator is
+ * decided by their names alone and as pprof decides it, so that the table on the terminal and the
+ * file in pprof name the same culprits.
+ */
+#include "sites.h"
+
+#include "allocators.h"
+#include "cleanup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <regex.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* A site in the making. */
+struct group {
+	UT_hash_handle hh;
+	char *name;
+	struct site site;
+	const uint32_t *last_stack; /* the one that was counted last */
+};
+
+/* All of them. */
+struct grouping {
+	const struct profile *profile;
+	size_t *hidden; /* by location: innermost frames that belong to an allocator */
+	struct group *groups;
+};
+
+/*
+ * Bytes of `name` before the arguments of a C++ function: up to the first top-level parentheses
+ * that are no qualifier ("(anonymous namespace)::", "f(int)::{lambda()#1}::").
+ */
+static size_t bare_len(const char *name)
+{
+	size_t i = 0, open = 0, depth = 0;
+
+	while (name[i]) {
+		if (!strncmp(name + i, "operator", 8)) {
+			i += 8;
+			i += strspn(name + i, "<>=-");
+			i += strncmp(name + i, "()", 2) ? 0 : 2;
+			continue;
+		}
+		if (name[i] == '(' && !depth)
+			open = i;
+		if (strchr("<({[", name[i]))
+			depth++;
+		else if (strchr(">)}]", name[i]) && depth && !--depth && name[i] == ')' &&
+			 strncmp(name + i + 1, "::", 2))
+			return open;
+		i++;
+	}
+	return i;
+}
+
+/* Compiles drop_frames (RE2, whole names) for regexec(); "(?:" is its only foreign syntax. */
+static int compile_drop_frames(regex_t *regex)
+{
+	const char *source = allocators_drop_frames();
+	_cleanup_free_ char *text = calloc(strlen(source) + 5, 1);
+	size_t len = 0;
+	int err;
+
+	if (!text)
+		return -ENOMEM;
+	len += (size_t)snprintf(text, 3, "^(");
+	while (*source) {
+		text[len++] = *source;
+		source += !strncmp(source, "(?:", 3) ? 3 : 1;
+	}
+	snprintf(text + len, 3, ")$");
+	err = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
+	return err == REG_ESPACE ? -ENOMEM : err ? -EINVAL : 0;
+}
+
+static bool is_allocator(const regex_t *regex, const char *name)
+{
+	_cleanup_free_ char *bare = strndup(name, bare_len(name));
+
+	return bare && !regexec(regex, bare, 0, NULL, 0);
+}
+
+/* Fills g->hidden: everything inside the outermost frame with an allocator's name. */
+static int find_hidden(struct grouping *g)
+{
+	const struct profile *profile = g->profile;
+	regex_t regex;
+	int err;
+
+	g->hidden = calloc(profile->location_cnt + 1, sizeof(*g->hidden));
+	if (!g->hidden)
+		return -ENOMEM;
+	err = compile_drop_frames(&regex);
+	if (err)
+		return err == -ENOMEM ? err : 0; /* names we cannot match hide nothing */
+	for (size_t i = 0; i < profile->location_cnt; i++) {
+		const struct symbolize_result *names = &profile->locations[i].names;
+		size_t cnt = names->cnt;
+
+		while (cnt > 0 && !is_allocator(&regex, names->frames[cnt - 1].name))
+			cnt--;
+		g->hidden[i] = cnt;
+	}
+	regfree(&regex);
+	return 0;
+}
+
+/* Frames of a location; one without a name counts as one. */
+static size_t frame_cnt(const struct profile_location *location)
+{
+	return location->names.cnt ? location->names.cnt : 1;
+}
+
+/* The site of `sample`, by the rule of pprof's drop_frames: never hides a whole stack. */
+static struct sites_position find_site(const struct grouping *g,
+				       const struct profile_sample *sample)
+{
+	bool found_user = false;
+
+	for (size_t i = sample->location_cnt; i-- > 0;) {
+		uint32_t location = sample->locations[i];
+		size_t hidden = g->hidden[location];
+
+		if (!hidden)
+			found_user = true;
+		else if (found_user && hidden == g->profile->locations[location].names.cnt)
+			return (struct sites_position){i + 1, 0};
+		else if (found_user)
+			return (struct sites_position){i, hidden};
+	}
+	return (struct sites_position){0, 0};
+}
+
+/* The part of `path` after the last slash. */
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+void sites_put_name(const struct profile *profile, const struct profile_sample *sample,
+		    struct sites_position position, FILE *out)
+{
+	const struct profile_location *location =
+		&profile->locations[sample->locations[position.location]];
+	const struct profile_mapping *mapping;
+
+	if (location->names.cnt) {
+		const char *name = location->names.frames[position.frame].name;
+
+		fprintf(out, "%.*s", (int)bare_len(name), name);
+		return;
+	}
+	if (!location->mapping) {
+		fprintf(out, "0x%" PRIx64, location->pc);
+		return;
+	}
+	mapping = &profile->mappings[location->mapping - 1];
+	fprintf(out, "%s+0x%" PRIx64, base_name(mapping->file),
+		location->pc - mapping->start + mapping->off);
+}
+
+/* The name of a site and where that is; NULL: no memory. */
+static char *site_name(const struct profile *profile, const struct profile_sample *sample,
+		       struct sites_position position)
+{
+	const struct profile_location *location =
+		&profile->locations[sample->locations[position.location]];
+	const struct symbolize_frame *frame =
+		location->names.cnt ? &location->names.frames[position.frame] : NULL;
+	char *name = NULL;
+	size_t len;
+	FILE *stream = open_memstream(&name, &len);
+
+	if (!stream)
+		return NULL;
+	sites_put_name(profile, sample, position, stream);
+	if (frame && frame->file)
+		fprintf(stream, "  %s:%" PRIu32, base_name(frame->file), frame->line);
+	if (fclose(stream)) {
+		free(name);
+		return NULL;
+	}
+	return name;
+}
+
+/* The group of `sample`'s site, a new one with zeros; NULL: no memory. */
+static struct group *group_of(struct grouping *g, const struct profile_sample *sample,
+			      struct sites_position position)
+{
+	_cleanup_free_ char *name = site_name(g->profile, sample, position);
+	_cleanup_free_ struct group *fresh = NULL;
+	struct group *group;
+
+	if (!name)
+		return NULL;
+	HASH_FIND_STR(g->groups, name, group);
+	if (group)
+		return group;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return NULL;
+	HASH_ADD_KEYPTR(hh, g->groups, name, strlen(name), fresh);
+	if (!fresh->hh.tbl)
+		return NULL;
+	fresh->name = take_ptr(name);
+	return take_ptr(fresh);
+}
+
+/* What `sample` alone amounts to. */
+static struct site numbers_of(const struct profile *profile, const struct profile_sample *sample)
+{
+	bool inuse = profile->tracks_inuse;
+	const int64_t *values = &sample->values[inuse ? PROFILE_INUSE_OBJECTS : 0];
+
+	return (struct site){
+		.bytes = (double)values[1],
+		.objects = (double)values[0],
+		.alloc_bytes = (double)sample->values[PROFILE_ALLOC_SPACE],
+		.variance = profile_variance(sample, inuse),
+		.largest = sample,
+	};
+}
+
+void sites_add(const struct site *site, struct site *sum)
+{
+	sum->bytes += site->bytes;
+	sum->objects += site->objects;
+	sum->alloc_bytes += site->alloc_bytes;
+	sum->variance += site->variance;
+	sum->cnt++;
+}
+
+static int add_sample(struct grouping *g, const struct profile_sample *sample)
+{
+	struct sites_position position = find_site(g, sample);
+	struct group *group = group_of(g, sample, position);
+	struct site numbers = numbers_of(g->profile, sample);
+	size_t stack_cnt;
+
+	if (!group)
+		return -ENOMEM;
+	stack_cnt = group->site.cnt + (sample->locations != group->last_stack);
+	group->last_stack = sample->locations;
+	sites_add(&numbers, &group->site);
+	group->site.cnt = stack_cnt;
+	if (!group->site.largest ||
+	    numbers.bytes > numbers_of(g->profile, group->site.largest).bytes) {
+		group->site.largest = sample;
+		group->site.position = position;
+	}
+	return 0;
+}
+
+static int compare_sites(const void *a_, const void *b_)
+{
+	const struct site *a = a_, *b = b_;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	if (a->alloc_bytes != b->alloc_bytes)
+		return a->alloc_bytes < b->alloc_bytes ? 1 : -1;
+	return strcmp(a->name, b->name);
+}
+
+static void grouping_clear(struct grouping *g)
+{
+	struct group *group, *next;
+
+	HASH_ITER(hh, g->groups, group, next)
+	{
+		HASH_DEL(g->groups, group);
+		free(group->name);
+		free(group);
+	}
+	free(g->hidden);
+}
+
+int sites_make(const struct profile *profile, struct sites *out)
+{
+	_cleanup_(grouping_clear) struct grouping g = {.profile = profile};
+	_cleanup_(sites_clear) struct sites sites = {0};
+
+	if (find_hidden(&g))
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->sample_cnt; i++)
+		if (add_sample(&g, &profile->samples[i]))
+			return -ENOMEM;
+	sites.sites = calloc(HASH_COUNT(g.groups) + 1, sizeof(*sites.sites));
+	if (!sites.sites)
+		return -ENOMEM;
+	for (struct group *group = g.groups; group; group = group->hh.next) {
+		sites.sites[sites.cnt] = group->site;
+		sites.sites[sites.cnt++].name = take_ptr(group->name);
+		sites_add(&group->site, &sites.sum);
+	}
+	qsort(sites.sites, sites.cnt, sizeof(*sites.sites), compare_sites);
+	*out = sites;
+	sites = (struct sites){0};
+	return 0;
+}
+
+void sites_clear(struct sites *sites)
+{
+	for (size_t i = 0; i < sites->cnt; i++)
+		free(sites->sites[i].name);
+	free(sites->sites);
+	*sites = (struct sites){0};
+}
+
+bool sites_to_caller(const struct profile *profile, const struct profile_sample *sample,
+		     struct sites_position *position)
+{
+	uint32_t location = sample->locations[position->location];
+
+	if (position->frame + 1 < frame_cnt(&profile->locations[location])) {
+		position->frame++;
+		return true;
+	}
+	position->location++;
+	position->frame = 0;
+	return position->location < sample->location_cnt;
+}
