@@ -32,27 +32,6 @@ selected() {
 	[[ -z $pattern || "$*" =~ $pattern ]]
 }
 
-# Compiles tests/targets/* into $BUILD/targets; a line "build: FLAGS" in a source adds flags.
-build_targets() {
-	local src name compiler flags header
-
-	mkdir -p "$BUILD/targets"
-	for src in tests/targets/*.c tests/targets/*.cc; do
-		name=$(basename "${src%.*}")
-		header=tests/targets/truth.h
-		if [[ $BUILD/targets/$name -nt $src && $BUILD/targets/$name -nt $header ]]; then
-			continue
-		fi
-		compiler=${CC:-cc}
-		[[ $src == *.cc ]] && compiler=${CXX:-c++}
-		flags=$(sed -n 's|^ \* build: ||p' "$src")
-		# The flags are words on purpose.
-		# shellcheck disable=SC2086
-		"$compiler" -O2 -g -fomit-frame-pointer -Wall -Wextra $flags -o "$BUILD/targets/$name" \
-			"$src"
-	done
-}
-
 # run_job INDEX KIND FILE COMMAND...: output goes to $results/INDEX.{out,err}; a program that
 # fails without naming a failed test gets a line of its own.
 run_job() {
@@ -116,7 +95,7 @@ list_jobs() {
 
 mapfile -t jobs < <(list_jobs)
 if printf '%s\n' "${jobs[@]}" | grep -q '^e2e '; then
-	build_targets
+	tests/targets/build.sh
 fi
 
 index=0

@@ -1,0 +1,252 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What being watched costs, side by side. In turns, so that a slow minute of the machine hits all:
+#   nothing      the program alone
+#   floor        our own empty programs at the places that heapbpf probes
+#   heap, allocs heapbpf with these types
+#   memleak      memleak-bpfcc, if it is there
+# for a tight loop of malloc and free, two threads that churn 100,000 objects, sqlite3 inserts, and
+# python objects. Prints a markdown table of medians.
+#
+#   scripts/bench.sh [ROUNDS]     default 5; as root, after make
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../tests/lib.sh"
+
+rounds=${1:-5}
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || {
+	echo "usage: $0 [ROUNDS]" >&2
+	exit 64
+}
+((EUID == 0)) || {
+	echo "$0: needs root" >&2
+	exit 2
+}
+[[ -x $HEAPBPF ]] || {
+	echo "$0: $HEAPBPF is not built; run make" >&2
+	exit 2
+}
+
+modes=(nothing floor heap allocs)
+command -v memleak-bpfcc >/dev/null && modes+=(memleak)
+loads=(tight churn)
+command -v sqlite3 >/dev/null && loads+=(sqlite3)
+[[ -x /usr/bin/python3 ]] && loads+=(python)
+declare -A unit=([tight]="ns a pair" [churn]="ns a replacement" [sqlite3]=ms [python]=ms)
+declare -A title=([tight]="malloc, free" [churn]="2 threads, 100k objects"
+	[sqlite3]="sqlite3 inserts" [python]="python objects")
+memleak_pid=0
+
+BUILD=$BUILD "$TESTS/targets/build.sh"
+test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-bench.XXXXXX")
+cd "$test_dir"
+
+stop_all() {
+	local pid
+
+	trap - EXIT
+	for pid in "${pids[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	rm -rf "$test_dir"
+}
+trap stop_all EXIT
+
+# --- loads: load_NAME starts it and waits until it is ready; run_NAME prints how long it took ----
+
+load_tight() {
+	target bench_tight "$1"
+}
+
+run_tight() {
+	target_go
+	target_await DONE | sed -n 's/^NS //p'
+}
+
+load_churn() {
+	target bench_churn "$1"
+}
+
+run_churn() {
+	run_tight
+}
+
+load_sqlite3() {
+	target_spawn stdbuf -oL sqlite3 :memory:
+	printf "select 'READY';\n" >&"$target_in"
+	target_await READY >/dev/null
+}
+
+# Milliseconds until it says DONE.
+timed() {
+	local start=$EPOCHREALTIME
+
+	"$@"
+	target_await DONE >/dev/null
+	awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f\n", (b - a) * 1e3 }'
+}
+
+insert_rows() {
+	cat >&"$target_in" <<-'END'
+		create table t(id integer primary key, name text, body blob);
+		with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
+		insert into t select i, 'name ' || i, zeroblob(i % 300) from n;
+		create index by_name on t(name);
+		select 'DONE';
+	END
+}
+
+run_sqlite3() {
+	timed insert_rows
+}
+
+load_python() {
+	target_exec env PYTHONMALLOC=malloc /usr/bin/python3 -c '
+import sys
+print("READY", flush=True)
+sys.stdin.read(1)
+for _ in range(3):
+    kept = [{"number": i, "name": str(i)} for i in range(50000)]
+print("DONE", flush=True)
+sys.stdin.read(1)
+'
+}
+
+run_python() {
+	timed target_go
+}
+
+# --- modes: watch_NAME begins, unwatch_NAME ends ---------------------------------------------------
+
+watch_nothing() {
+	:
+}
+
+unwatch_nothing() {
+	:
+}
+
+watch_heap() {
+	heapbpf_start -q --top 0 -p "$target_pid" -o p.pb.gz "$@"
+}
+
+unwatch_heap() {
+	heapbpf_stop
+}
+
+watch_allocs() {
+	watch_heap -t allocs
+}
+
+unwatch_allocs() {
+	heapbpf_stop
+}
+
+watch_floor() {
+	watch_heap --floor
+}
+
+unwatch_floor() {
+	heapbpf_stop
+}
+
+# The bytes of libc's code that differ from the file: breakpoints.
+breakpoints() {
+	local range offset path start length
+
+	read -r range _ offset _ _ path < <(awk '$2 ~ /x/ && /libc\.so/' "/proc/$target_pid/maps")
+	start=$((16#${range%-*}))
+	length=$((16#${range#*-} - start))
+	cmp -l <(dd "if=/proc/$target_pid/mem" iflag=skip_bytes,count_bytes bs=64K status=none \
+		"skip=$start" "count=$length") \
+		<(dd "if=$path" iflag=skip_bytes,count_bytes bs=64K status=none \
+			"skip=$((16#$offset))" "count=$length") | wc -l
+}
+
+# It does not say when it is ready: all its breakpoints are there when their number, over 4 (the
+# least are malloc, calloc, realloc, free), stays for a while.
+memleak_settled() {
+	local count tries
+
+	count=$(breakpoints)
+	((count > 4)) || return 1
+	for ((tries = 0; tries < 10; tries++)); do
+		read -rt 0.05 <> <(:) || true
+		(($(breakpoints) == count)) || return 1
+	done
+}
+
+watch_memleak() {
+	memleak-bpfcc -p "$target_pid" 3600 >memleak.out 2>&1 </dev/null &
+	memleak_pid=$!
+	pids+=("$memleak_pid")
+	eventually memleak_settled
+}
+
+unwatch_memleak() {
+	kill -KILL "$memleak_pid"
+	wait "$memleak_pid" 2>/dev/null || true
+	eventually breakpoints_gone
+}
+
+breakpoints_gone() {
+	(($(breakpoints) == 0))
+}
+
+# --- the bench -------------------------------------------------------------------------------------
+
+# How much work: enough to measure, not so much that the slow ones take minutes.
+amount() {
+	case $1/$2 in
+	tight/nothing) echo 20000000 ;;
+	tight/memleak) echo 200000 ;;
+	tight/*) echo 1000000 ;;
+	churn/memleak) echo 100000 ;;
+	*) echo 500000 ;;
+	esac
+}
+
+measure() {
+	local load=$1 mode=$2
+
+	"load_$load" "$(amount "$load" "$mode")"
+	"watch_$mode"
+	"run_$load" >>"$load.$mode"
+	"unwatch_$mode"
+	kill -KILL "$target_pid"
+	wait "$target_pid" 2>/dev/null || true
+	exec {target_in}>&- {target_out}>&-
+}
+
+median() {
+	sort -g "$1" | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
+
+for ((round = 1; round <= rounds; round++)); do
+	for load in "${loads[@]}"; do
+		for mode in "${modes[@]}"; do
+			[[ -t 2 ]] && printf '\rround %d of %d: %-8s %-8s' "$round" "$rounds" "$load" "$mode" >&2
+			measure "$load" "$mode"
+		done
+	done
+done
+[[ -t 2 ]] && printf '\r%50s\r' '' >&2
+
+printf 'Linux %s, %s, %s, %s; medians of %d; in brackets the throughput that is left.\n\n' \
+	"$(uname -r)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
+	"$(nproc) CPUs" "$(date +%F)" "$rounds"
+printf '| '
+for load in "${loads[@]}"; do
+	printf ' | %s' "${title[$load]}"
+done
+printf ' |\n|---'
+printf '|---%.0s' "${loads[@]}"
+printf '|\n'
+for mode in "${modes[@]}"; do
+	printf '| %s' "$mode"
+	for load in "${loads[@]}"; do
+		awk -v v="$(median "$load.$mode")" -v base="$(median "$load.nothing")" -v unit="${unit[$load]}" \
+			'BEGIN { printf " | %.*f %s (%.2g)", v < 100, v, unit, base / v }'
+	done
+	printf ' |\n'
+done

@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Completion of heapbpf for bash.
+
+_heapbpf() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} head=
+	local -a answers=()
+
+	case $before in
+	-p | --pid)
+		# After a comma, another one.
+		[[ $word == *,* ]] && head=${word%,*},
+		mapfile -t answers < <(compgen -W "$(cd /proc && echo [0-9]*)" -P "$head" -- "${word##*,}")
+		;;
+	-t | --type)
+		[[ $word == *,* ]] && head=${word%,*},
+		mapfile -t answers < <(compgen -W "heap allocs inuse" -P "$head" -- "${word##*,}")
+		;;
+	-o | --output)
+		mapfile -t answers < <(compgen -f -- "$word")
+		compopt -o filenames
+		;;
+	-d | --duration)
+		mapfile -t answers < <(compgen -W "10s 30s 1m 5m" -- "$word")
+		;;
+	-r | --rate)
+		mapfile -t answers < <(compgen -W "1 64K 512K 1M" -- "$word")
+		;;
+	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth) ;;
+	*)
+		if [[ $word == -* ]]; then
+			mapfile -t answers < <(compgen -W "-p --pid -d --duration -r --rate -t --type
+				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
+				--max-sites --max-live --max-depth -h --help --version" -- "$word")
+		elif ((COMP_CWORD == 1)); then
+			mapfile -t answers < <(compgen -W "record check" -- "$word")
+		fi
+		;;
+	esac
+	COMPREPLY=("${answers[@]}")
+}
+
+complete -F _heapbpf heapbpf
