@@ -2,8 +2,8 @@
 /*
  * Readable names of C++ and Rust symbols.
  */
-#ifndef DEMANGLE_H
-#define DEMANGLE_H
+#ifndef HEAPBPF_DEMANGLE_H /* libiberty has a DEMANGLE_H */
+#define HEAPBPF_DEMANGLE_H
 
 /*
  * The readable form of `name` (Itanium C++, Rust legacy without its hash, Rust v0), malloc()ed and

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a file and a vma. Out: functions, files and lines, remembered.
+ *
+ * Joins what debug_index says (from DWARF) with what symbol_index says (from ELF symbols): the
+ * latter names what the former does not. Everything of a file is read at its first lookup, the
+ * symbols only if they are needed. Names are kept once per symbolizer, with their readable form.
+ *
+ * Must not know where debug information comes from, nor what processes are.
+ */
+#include "symbolize.h"
+
+#include "cleanup.h"
+#include "debug_file.h"
+#include "debug_index.h"
+#include "demangle.h"
+#include "elf_file.h"
+#include "symbol_index.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An add that failed leaves hh.tbl NULL, which is checked; the default would call exit(). */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* A string that was given out. */
+struct text {
+	const char *readable; /* demangled form, if anyone asked; may be `text` itself */
+	UT_hash_handle hh;
+	char text[];
+};
+
+/* The answer for one vma. */
+struct answer {
+	uint64_t vma;
+	UT_hash_handle hh;
+	size_t cnt;
+	struct symbolize_frame frames[];
+};
+
+/* One file, known by its address. */
+struct file {
+	const struct elf_file *elf;
+	UT_hash_handle hh;
+	struct debug_file *debug;
+	struct debug_index *index; /* NULL: no DWARF */
+	struct symbol_index *symbols;
+	bool index_read;
+	struct answer *answers;
+};
+
+struct symbolizer {
+	struct text *texts;
+	struct file *files;
+};
+
+struct symbolizer *symbolizer_new(void)
+{
+	return calloc(1, sizeof(struct symbolizer));
+}
+
+static void file_free(struct file *file)
+{
+	struct answer *answer, *next;
+
+	if (!file)
+		return;
+	HASH_ITER(hh, file->answers, answer, next)
+	{
+		HASH_DEL(file->answers, answer);
+		free(answer);
+	}
+	debug_index_free(file->index);
+	symbol_index_free(file->symbols);
+	debug_file_free(file->debug);
+	free(file);
+}
+
+DEFINE_CLEANUP(file_struct, struct file, file_free)
+
+void symbolizer_free(struct symbolizer *symbolizer)
+{
+	struct file *file, *next_file;
+	struct text *text, *next_text;
+
+	if (!symbolizer)
+		return;
+	HASH_ITER(hh, symbolizer->files, file, next_file)
+	{
+		HASH_DEL(symbolizer->files, file);
+		file_free(file);
+	}
+	HASH_ITER(hh, symbolizer->texts, text, next_text)
+	{
+		HASH_DEL(symbolizer->texts, text);
+		free(text);
+	}
+	free(symbolizer);
+}
+
+/* ---- strings ---- */
+
+/* The one copy of string[0..len), or NULL if out of memory. */
+static struct text *keep(struct symbolizer *symbolizer, const char *string, size_t len)
+{
+	struct text *text;
+
+	HASH_FIND(hh, symbolizer->texts, string, len, text);
+	if (text)
+		return text;
+	text = malloc(sizeof(*text) + len + 1);
+	if (!text)
+		return NULL;
+	text->readable = NULL;
+	memcpy(text->text, string, len);
+	text->text[len] = '\0';
+	HASH_ADD(hh, symbolizer->texts, text, len, text);
+	if (!text->hh.tbl) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* The readable form of `text`, or NULL if out of memory. */
+static const char *readable(struct symbolizer *symbolizer, struct text *text)
+{
+	_cleanup_free_ char *name = NULL;
+	struct text *kept;
+
+	if (text->readable)
+		return text->readable;
+	name = demangle(text->text);
+	kept = name ? keep(symbolizer, name, strlen(name)) : NULL;
+	if (kept)
+		text->readable = kept->text;
+	return text->readable;
+}
+
+/* ---- names ---- */
+
+/* The ELF symbols of the file, read at the first call; NULL if out of memory. */
+static const struct symbol_index *symbols_of(struct file *file)
+{
+	struct symbol_index *symbols;
+
+	if (file->symbols)
+		return file->symbols;
+	symbols = symbol_index_new();
+	if (!symbols)
+		return NULL;
+	if (symbol_index_add_elf(symbols, debug_file_main_elf(file->debug)) ||
+	    symbol_index_add_elf(symbols, debug_file_separate_elf(file->debug)) ||
+	    symbol_index_add_elf(symbols, debug_file_mini_elf(file->debug)) ||
+	    symbol_index_add_dynamic(symbols, file->elf)) {
+		symbol_index_free(symbols);
+		return NULL;
+	}
+	symbol_index_finish(symbols);
+	file->symbols = symbols;
+	return symbols;
+}
+
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
+/* The length of a symbol without its version ("f" of "f@@V1"). */
+static size_t symbol_len(const char *symbol)
+{
+	const char *version = strchr(symbol, '@');
+
+	return version && version > symbol ? (size_t)(version - symbol) : strlen(symbol);
+}
+
+/*
+ * Is `symbol`, which starts where the function `name` starts, a better name for it? Yes if it is
+ * the mangled form where DWARF has only the plain name (clang -gline-tables-only), or the public
+ * name of what a library calls "__strdup" or "_IO_new_fopen" inside. Not if the linker merely
+ * merged two functions.
+ */
+static bool is_better(const char *symbol, const char *name)
+{
+	size_t name_len = strlen(name), len = symbol_len(symbol);
+
+	if (is_mangled(symbol))
+		return strstr(symbol, name);
+	return name_len > len && name[name_len - len - 1] == '_' &&
+	       !strncmp(name + name_len - len, symbol, len);
+}
+
+/* The two names of a function; `plain` NULL: to be made from `system`. */
+struct names {
+	const char *system, *plain;
+};
+
+/* Finds the names for `frame` at `vma`; both NULL if there are none. -ENOMEM. */
+static int names_of(struct file *file, uint64_t vma, const struct debug_frame *frame,
+		    struct names *names)
+{
+	const struct symbol_index *symbols;
+	const char *symbol;
+
+	*names = (struct names){.system = frame->linkage_name, .plain = frame->name};
+	if (names->system && (is_mangled(names->system) || !names->plain))
+		names->plain = NULL;
+	if (!names->system)
+		names->system = names->plain;
+	if (names->system && (!names->plain || frame->inlined))
+		return 0;
+	symbols = symbols_of(file);
+	if (!symbols)
+		return -ENOMEM;
+	if (!names->system) {
+		names->system = symbol_index_find(symbols, vma);
+		return 0;
+	}
+	symbol = symbol_index_at(symbols, frame->entry_vma);
+	if (symbol && is_better(symbol, names->plain))
+		*names = (struct names){.system = symbol};
+	return 0;
+}
+
+/* Fills *out from `frame`; 1, 0 if it has no name, -ENOMEM. */
+static int name_frame(struct symbolizer *symbolizer, struct file *file, uint64_t vma,
+		      const struct debug_frame *frame, struct symbolize_frame *out)
+{
+	struct text *system, *plain = NULL, *path = NULL;
+	struct names names;
+	int err = names_of(file, vma, frame, &names);
+
+	if (err || !names.system)
+		return err;
+	system = keep(symbolizer, names.system, symbol_len(names.system));
+	if (!system)
+		return -ENOMEM;
+	if (names.plain && !(plain = keep(symbolizer, names.plain, strlen(names.plain))))
+		return -ENOMEM;
+	if (frame->file && !(path = keep(symbolizer, frame->file, strlen(frame->file))))
+		return -ENOMEM;
+	*out = (struct symbolize_frame){
+		.name = plain ? plain->text : readable(symbolizer, system),
+		.system_name = system->text,
+		.file = path ? path->text : NULL,
+		.line = frame->line,
+		.start_line = frame->start_line,
+	};
+	return out->name ? 1 : -ENOMEM;
+}
+
+/* ---- files and answers ---- */
+
+static struct file *find_file(const struct symbolizer *symbolizer, const struct elf_file *elf)
+{
+	struct file *file;
+
+	HASH_FIND_PTR(symbolizer->files, &elf, file);
+	return file;
+}
+
+static int add_file(struct symbolizer *symbolizer, const struct elf_file *elf, int root_fd)
+{
+	_cleanup_(cleanup_file_struct) struct file *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!file)
+		return -ENOMEM;
+	file->elf = elf;
+	err = debug_file_find(elf, root_fd, &file->debug);
+	if (err)
+		return err;
+	HASH_ADD_PTR(symbolizer->files, elf, file);
+	if (!file->hh.tbl)
+		return -ENOMEM;
+	take_ptr(file);
+	return 0;
+}
+
+void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *file, int root_fd)
+{
+	/* If memory is short now, the first lookup tries again. */
+	if (!find_file(symbolizer, file))
+		add_file(symbolizer, file, root_fd);
+}
+
+/* Works out what is at `vma`; NULL if out of memory. */
+static struct answer *answer_new(struct symbolizer *symbolizer, struct file *file, uint64_t vma)
+{
+	struct debug_frame frames[DEBUG_INDEX_FRAMES_MAX];
+	_cleanup_free_ struct answer *answer = NULL;
+	int cnt = 0;
+
+	if (!file->index_read && debug_index_new(file->debug, &file->index))
+		return NULL;
+	file->index_read = true;
+	if (file->index)
+		cnt = debug_index_lookup(file->index, vma, frames);
+	if (cnt < 0)
+		return NULL;
+	if (!cnt)
+		frames[cnt++] = (struct debug_frame){0};
+	answer = malloc(sizeof(*answer) + cnt * sizeof(answer->frames[0]));
+	if (!answer)
+		return NULL;
+	answer->vma = vma;
+	answer->cnt = 0;
+	for (int i = 0; i < cnt; i++) {
+		int named =
+			name_frame(symbolizer, file, vma, &frames[i], &answer->frames[answer->cnt]);
+
+		if (named < 0)
+			return NULL;
+		answer->cnt += named;
+	}
+	return take_ptr(answer);
+}
+
+int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *elf, uint64_t vma,
+		      struct symbolize_result *out)
+{
+	struct file *file = find_file(symbolizer, elf);
+	struct answer *answer;
+	int err;
+
+	if (!file) {
+		err = add_file(symbolizer, elf, -1);
+		if (err)
+			return err;
+		file = find_file(symbolizer, elf);
+	}
+	HASH_FIND(hh, file->answers, &vma, sizeof(vma), answer);
+	if (!answer) {
+		answer = answer_new(symbolizer, file, vma);
+		if (!answer)
+			return -ENOMEM;
+		HASH_ADD(hh, file->answers, vma, sizeof(vma), answer);
+		if (!answer->hh.tbl) {
+			free(answer);
+			return -ENOMEM;
+		}
+	}
+	out->frames = answer->frames;
+	out->cnt = answer->cnt;
+	return 0;
+}
