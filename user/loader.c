@@ -16,6 +16,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <math.h>
 #include <sys/random.h>
 
 struct loader {
@@ -30,7 +31,6 @@ struct loader {
 };
 
 DEFINE_CLEANUP(loader, struct loader, loader_free)
-DEFINE_CLEANUP(uprobe_links, struct uprobe_links, uprobe_links_free)
 
 /* libbpf explains itself to those who ask for it; our own line says what matters. */
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list args)
@@ -127,32 +127,6 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	return 0;
 }
 
-/* Time of one call of a function of ours with the entry (and return) program on it. */
-static int time_probe(struct loader *loader, enum self_probe which, bool returns, double *ns)
-{
-	struct uprobe_links *links _cleanup_(cleanup_uprobe_links) = uprobe_links_new();
-	struct uprobe_link_progs progs = loader->progs;
-	struct uprobe_link_point point = {};
-	double bare_ns = self_probe_time_ns(which);
-	int err;
-
-	if (!links)
-		return -ENOMEM;
-	err = self_probe_point(which, &point);
-	if (err)
-		return err;
-	point.returns = returns;
-	if (!returns)
-		progs.returns = NULL;
-	err = uprobe_links_add(links, loader->tier, &progs, getpid(), "/proc/self/exe", &point, 1);
-	if (err)
-		return err;
-	*ns = self_probe_time_ns(which) - bare_ns;
-	if (*ns < 0)
-		*ns = 0;
-	return 0;
-}
-
 static int zero_counters(const struct loader *loader)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -171,20 +145,39 @@ static int zero_counters(const struct loader *loader)
 
 int loader_calibrate(struct loader *loader, struct loader_cost *out)
 {
+	struct uprobe_link_progs entry = {.entry = loader->progs.entry};
+	struct uprobe_link_progs returns = {.returns = loader->progs.returns};
+	struct uprobe_link_point points[SELF_PROBE_CNT] = {};
+	double bare_ns[SELF_PROBE_CNT];
 	struct loader_cost cost = {};
-	double both_ns = 0;
 	int err;
 
 	*out = cost;
-	err = time_probe(loader, SELF_PROBE_EMULATED, false, &cost.emulated_ns);
-	if (!err)
-		err = time_probe(loader, SELF_PROBE_STEPPED, false, &cost.stepped_ns);
-	if (!err && loader->progs.returns) {
-		err = time_probe(loader, SELF_PROBE_EMULATED, true, &both_ns);
-		cost.return_ns = both_ns > cost.emulated_ns ? both_ns - cost.emulated_ns : 0;
+	for (int which = 0; which < SELF_PROBE_CNT; which++) {
+		err = self_probe_point(which, &points[which]);
+		if (err)
+			return err;
+		points[which].returns = which == SELF_PROBE_EMULATED;
+		bare_ns[which] = self_probe_time_ns(which);
 	}
+	/* These links stay until loader_detach(): to take one out costs more than to measure. */
+	err = uprobe_links_add(loader->links, loader->tier, &entry, getpid(), "/proc/self/exe",
+			       points, SELF_PROBE_CNT);
 	if (err)
 		return err;
+	cost.emulated_ns =
+		fmax(self_probe_time_ns(SELF_PROBE_EMULATED) - bare_ns[SELF_PROBE_EMULATED], 0);
+	cost.stepped_ns =
+		fmax(self_probe_time_ns(SELF_PROBE_STEPPED) - bare_ns[SELF_PROBE_STEPPED], 0);
+	if (returns.returns) {
+		err = uprobe_links_add(loader->links, loader->tier, &returns, getpid(),
+				       "/proc/self/exe", points, SELF_PROBE_CNT);
+		if (err)
+			return err;
+		cost.return_ns = fmax(self_probe_time_ns(SELF_PROBE_EMULATED) -
+					      bare_ns[SELF_PROBE_EMULATED] - cost.emulated_ns,
+				      0);
+	}
 	*out = cost;
 	return zero_counters(loader);
 }

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #define ROUNDS		5
-#define CALLS_PER_ROUND 400
+#define CALLS_PER_ROUND 200
 
 /* Called like free(address): the argument is no block of anybody. */
 void self_probe_emulated(const void *address);
