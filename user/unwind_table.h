@@ -15,12 +15,12 @@ struct unwind_table;
 
 /* Descriptors of the unwinder's maps, borrowed from the skeleton for the whole life. */
 struct unwind_table_maps {
-	int rows;  /* uw_rows */
-	int index; /* uw_index */
+	int rows;   /* uw_rows */
+	int index;  /* uw_index */
 	int tables; /* uw_tables */
-	int bigs;  /* uw_big */
-	int maps;  /* uw_maps */
-	int procs; /* uw_procs */
+	int bigs;   /* uw_big */
+	int maps;   /* uw_maps */
+	int procs;  /* uw_procs */
 };
 
 /* What was built and what was not, for the summary. */
