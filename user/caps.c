@@ -12,25 +12,62 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <sys/utsname.h>
 
-DEFINE_CLEANUP(caps_bpf, struct caps_bpf, caps_bpf__destroy)
-DEFINE_CLEANUP(uprobe_links, struct uprobe_links, uprobe_links_free)
+/* One program loaded and attached to our own process. */
+struct trial {
+	struct caps_bpf *skel;
+	const struct bpf_program *prog;
+	struct uprobe_links *links;
+};
 
-/* True if `name` of caps.bpf.c loads (alone) and attaches to our own process by `tier`. */
-static int try_tier(enum uprobe_link_tier tier, const char *name)
+static void *trial_free(void *data)
 {
-	struct caps_bpf *skel _cleanup_(cleanup_caps_bpf) = caps_bpf__open();
-	struct uprobe_links *links _cleanup_(cleanup_uprobe_links) = uprobe_links_new();
-	struct uprobe_link_progs progs = {};
-	struct uprobe_link_point point = {};
+	struct trial *trial = data;
+
+	if (!trial)
+		return NULL;
+	uprobe_links_free(trial->links);
+	caps_bpf__destroy(trial->skel);
+	free(trial);
+	return NULL;
+}
+
+/*
+ * Frees a trial beside us: the kernel waits for grace periods whenever a probe is taken out, and
+ * nobody needs to wait for that.
+ */
+static void trial_release(struct trial *trial)
+{
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, trial_free, trial))
+		pthread_detach(thread);
+	else
+		trial_free(trial);
+}
+
+static void cleanup_trial(struct trial **trial)
+{
+	if (*trial)
+		trial_release(*trial);
+}
+
+/* Loads `name` of caps.bpf.c, alone, for `tier`. 0 and *out, or -errno. */
+static int trial_load(enum uprobe_link_tier tier, const char *name, struct trial **out)
+{
+	struct trial *trial _cleanup_(cleanup_trial) = calloc(1, sizeof(*trial));
 	struct bpf_program *prog;
 	int err;
 
-	if (!skel || !links)
+	if (!trial)
 		return -ENOMEM;
-	bpf_object__for_each_program(prog, skel->obj)
+	trial->skel = caps_bpf__open();
+	trial->links = uprobe_links_new();
+	if (!trial->skel || !trial->links)
+		return -ENOMEM;
+	bpf_object__for_each_program(prog, trial->skel->obj)
 	{
 		bool wanted = !strcmp(bpf_program__name(prog), name);
 
@@ -39,44 +76,51 @@ static int try_tier(enum uprobe_link_tier tier, const char *name)
 			continue;
 		if (uprobe_link_attach_type(tier))
 			bpf_program__set_expected_attach_type(prog, uprobe_link_attach_type(tier));
-		progs.entry = prog;
+		trial->prog = prog;
 	}
-	err = caps_bpf__load(skel);
+	err = caps_bpf__load(trial->skel);
 	if (err)
 		return err;
-	err = self_probe_point(SELF_PROBE_EMULATED, &point);
-	if (err)
-		return err;
-	return uprobe_links_add(links, tier, &progs, getpid(), "/proc/self/exe", &point, 1);
+	*out = take_ptr(trial);
+	return 0;
 }
 
 /*
  * The first kernels with multi links let the pid filter pass one thread only. They also look the
  * pid up before they reject a negative one (46ba0e49b642): -1 gives EINVAL where it is mended.
  */
-static bool multi_pid_filter_works(void)
+static bool multi_pid_filter_works(const struct bpf_program *prog)
 {
-	struct caps_bpf *skel _cleanup_(cleanup_caps_bpf) = caps_bpf__open();
 	uint64_t off = 0;
-	int fd;
+	int fd = uprobe_link_create(bpf_program__fd(prog),
+				    uprobe_link_attach_type(UPROBE_LINK_MULTI), "/", &off, NULL, 1,
+				    0, -1);
 
-	if (!skel)
-		return false;
-	bpf_program__set_autoload(skel->progs.caps_base, false);
-	bpf_program__set_autoload(skel->progs.caps_session, false);
-	bpf_program__set_expected_attach_type(skel->progs.caps_multi,
-					      uprobe_link_attach_type(UPROBE_LINK_MULTI));
-	if (caps_bpf__load(skel))
-		return false;
-	fd = uprobe_link_create(bpf_program__fd(skel->progs.caps_multi),
-				uprobe_link_attach_type(UPROBE_LINK_MULTI), "/", &off, NULL, 1, 0,
-				-1);
 	if (fd >= 0)
 		close(fd);
 	return fd == -EINVAL;
 }
 
-/* True if the word before the newline in a one-number file of /proc/sys is not 0. */
+/* 0 if `name` of caps.bpf.c loads and attaches to our own process by `tier`, else -errno. */
+static int try_tier(enum uprobe_link_tier tier, const char *name)
+{
+	struct trial *trial _cleanup_(cleanup_trial) = NULL;
+	struct uprobe_link_progs progs = {};
+	struct uprobe_link_point point = {};
+	int err = trial_load(tier, name, &trial);
+
+	if (err)
+		return err;
+	progs.entry = trial->prog;
+	err = self_probe_point(SELF_PROBE_EMULATED, &point);
+	if (err)
+		return err;
+	if (tier == UPROBE_LINK_MULTI && !multi_pid_filter_works(trial->prog))
+		return -EOPNOTSUPP;
+	return uprobe_links_add(trial->links, tier, &progs, getpid(), "/proc/self/exe", &point, 1);
+}
+
+/* True if a one-number file of /proc/sys holds more than 0. */
 static bool sysctl_is_set(const char *path)
 {
 	FILE *file _cleanup_file_ = fopen(path, "re");
@@ -140,7 +184,7 @@ int caps_probe(struct caps *out)
 	err = try_tier(UPROBE_LINK_PERF, "caps_base");
 	caps.tier[UPROBE_LINK_PERF] = !err;
 	caps.tier[UPROBE_LINK_MULTI] =
-		!try_tier(UPROBE_LINK_MULTI, "caps_multi") && multi_pid_filter_works();
+		!try_tier(UPROBE_LINK_MULTI, "caps_multi");
 	caps.tier[UPROBE_LINK_SESSION] =
 		caps.tier[UPROBE_LINK_MULTI] && !try_tier(UPROBE_LINK_SESSION, "caps_session");
 	libbpf_set_print(before);

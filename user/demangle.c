@@ -79,13 +79,14 @@ static bool is_rust_legacy(const char *name)
 static bool run(const char *name, struct output *output)
 {
 	int limit = strlen(name) < DEMANGLE_RECURSION_LIMIT / 2 ? 0 : DMGL_NO_RECURSE_LIMIT;
-	int done = 0;
+	volatile int done = 0; /* read after a longjmp could have happened */
 
 	if (setjmp(output->too_much))
 		return false;
 	if (!strncmp(name, "_R", 2) || is_rust_legacy(name))
 		done = rust_demangle_callback(name, OPTIONS, write_output, output);
-	else if (!strncmp(name, "_Z", 2) || !strncmp(name, "_GLOBAL_", 8))
+	/* Rust's is too strict for a hash with few different digits. */
+	if (!done && (!strncmp(name, "_Z", 2) || !strncmp(name, "_GLOBAL_", 8)))
 		done = cplus_demangle_v3_callback(name, OPTIONS | limit, write_output, output);
 	return done && output->len;
 }

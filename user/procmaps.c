@@ -300,7 +300,7 @@ int procmaps_read(pid_t tgid, struct procmaps *out)
 	_cleanup_free_ char *text = NULL;
 	struct procmaps maps = {};
 	_cleanup_(cleanup_maps) struct procmaps *owned = &maps;
-	size_t len;
+	size_t len = 0;
 	int ret;
 
 	if (fd < 0)
