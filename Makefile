@@ -33,7 +33,7 @@ PB        := $(BUILD)/profile.pb-c.h
 USER_OBJS := $(patsubst user/%.c,$(BUILD)/user/%.o,$(filter-out user/main.c,$(wildcard user/*.c)))
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all check unit install uninstall clean format lint
+.PHONY: all static check unit install uninstall clean format lint
 .DELETE_ON_ERROR:
 all: $(BUILD)/heapbpf
 
@@ -66,6 +66,12 @@ $(BUILD)/libheapbpf.a: $(USER_OBJS) $(BUILD)/profile.pb-c.o
 
 $(BUILD)/heapbpf: $(BUILD)/user/main.o $(BUILD)/libheapbpf.a
 	$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# One file without library dependencies: copy it to a server and use it.
+STATIC_LIBS = $(shell $(PKGCONF) --static --libs $(PKGS)) -liberty -lm -lpthread
+static: $(BUILD)/heapbpf-static
+$(BUILD)/heapbpf-static: $(BUILD)/user/main.o $(BUILD)/libheapbpf.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(STATIC_LIBS)
 
 # A unit test sees the headers of every room and links what it uses.
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libheapbpf.a
