@@ -24,6 +24,9 @@ static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0
 /* How far the entry point's code is taken to reach; musl's needs 23 bytes. */
 #define ENTRY_BYTES 48
 
+/* __start_context is shorter than this, 26 bytes without shadow stacks. */
+#define START_CONTEXT_MAX 160
+
 /*
  * Functions that nothing calls. `always`: even if CFI says that they have a caller, since old
  * assembly forgot to deny it. The others are believed when there is CFI.
@@ -180,16 +183,44 @@ static int add_source(struct builder *builder, enum cfi_source source)
 	return 0;
 }
 
-/* Rewrites what the CFI says of the function that begins at `off`. False if there is none. */
-static bool overwrite_span(struct builder *builder, uint32_t off, uint32_t rule)
+/*
+ * Overrules the CFI of a function: nothing called it. Its start may stand on the stack as if it
+ * were a return address, which is looked up one byte before; that byte is padding.
+ */
+static void make_outermost(struct builder *builder, size_t i)
 {
-	size_t i = first_behind(builder, off);
+	struct span *span = &builder->spans[i];
+	struct hb_cfi_row *rows = builder->pool.rows + span->first;
 
-	if (i == builder->sorted_cnt || builder->spans[i].off != off)
-		return false;
-	for (uint32_t row = 0; row < builder->spans[i].cnt; row++)
-		builder->pool.rows[builder->spans[i].first + row].rule = rule;
-	return true;
+	for (uint32_t row = 0; row < span->cnt; row++)
+		rows[row].rule = HB_CFI_RULE(HB_CFI_STOP, 0, 0);
+	if (span->off && (!i || builder->spans[i - 1].end < span->off))
+		rows[0].off = --span->off;
+}
+
+/*
+ * glibc's __start_context, where a coroutine begins, has CFI that says otherwise and no symbol in
+ * a stripped file. It is the only function that begins with mov %rbx,%rsp (after an endbr64).
+ */
+static void find_start_context(struct builder *builder)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, mov[] = {0x48, 0x89, 0xdc};
+	const char *soname = elf_file_soname(builder->file);
+	uint8_t text[sizeof(endbr64) + sizeof(mov)];
+
+	if (!soname || strcmp(soname, "libc.so.6"))
+		return;
+	for (size_t i = 0; i < builder->sorted_cnt; i++) {
+		const struct span *span = &builder->spans[i];
+		size_t skip, len;
+
+		if (span->end - span->off > START_CONTEXT_MAX)
+			continue;
+		len = elf_file_read_text(builder->file, span->off, text, sizeof(text));
+		skip = memcmp(text, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+		if (len == sizeof(text) && !memcmp(text + skip, mov, sizeof(mov)))
+			make_outermost(builder, i);
+	}
 }
 
 /* [off, off + len) has `rule`, as far as no CFI covers it. */
@@ -214,6 +245,7 @@ static int add_outermost(const struct elf_symbol *symbol, void *data)
 	const uint32_t stop = HB_CFI_RULE(HB_CFI_STOP, 0, 0);
 	struct builder *builder = data;
 	uint64_t off;
+	size_t span;
 
 	if (symbol->name[0] != '_' && symbol->name[0] != 'c' && symbol->name[0] != 'r')
 		return 0;
@@ -222,8 +254,12 @@ static int add_outermost(const struct elf_symbol *symbol, void *data)
 		    !elf_file_text_room(builder->file, symbol->vma) ||
 		    !elf_file_vma_to_off(builder->file, symbol->vma, &off) || off > UINT32_MAX)
 			continue;
-		if (outermost[i].always && overwrite_span(builder, off, stop))
+		span = first_behind(builder, off);
+		if (outermost[i].always && span < builder->sorted_cnt &&
+		    builder->spans[span].off == off) {
+			make_outermost(builder, span);
 			return 0;
+		}
 		return add_rule_in_gap(builder, off,
 				       symbol->size_bytes ? symbol->size_bytes : ENTRY_BYTES, stop);
 	}
@@ -358,6 +394,7 @@ static int collect(struct builder *builder, bool is_go)
 		return err;
 	if (!builder->span_cnt && !is_go)
 		return -ENODATA;
+	find_start_context(builder);
 	err = elf_file_each_function(builder->file, add_outermost, builder);
 	if (!err)
 		err = add_entry(builder);
