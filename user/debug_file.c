@@ -141,7 +141,7 @@ Elf *debug_file_mini_elf(struct debug_file *debug)
 	if (debug->mini_tried || !debug->main.elf)
 		return debug->mini.elf;
 	debug->mini_tried = true;
-	data = debug_search_section(debug->main.elf, ".gnu_debugdata");
+	data = debug_search_data(debug->main.elf, ".gnu_debugdata");
 	len = data ? unxz(data, &debug->mini) : 0;
 	if (len)
 		debug->mini.elf = elf_memory(debug->mini.image, len);
@@ -193,20 +193,28 @@ static Dwarf *open_dwarf(Elf *elf)
 	return elf && decompression_is_sane(elf) ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 }
 
-/* The smallest image that libdw accepts as DWARF: a section .debug_line of one byte. */
-static Dwarf *open_empty(struct debug_part *part)
+/*
+ * DWARF that has nothing but `strings`, which may be empty. libdw accepts no file without
+ * .debug_line or .debug_info, so the image has a .debug_line of one byte.
+ */
+static Dwarf *open_strings(struct debug_part *part, const Elf_Data *strings)
 {
-	static const char names[] = "\0.debug_line\0.shstrtab";
+	static const char names[] = "\0.debug_line\0.debug_str\0.shstrtab";
+	const size_t size = strings->d_size;
 	struct {
 		Elf64_Ehdr ehdr;
-		Elf64_Shdr shdrs[3];
+		Elf64_Shdr shdrs[4];
 		char names[sizeof(names)];
-	} *image = calloc(1, sizeof(*image));
+		char strings[];
+	} *image = calloc(1, sizeof(*image) + size);
 
-	part->image = image;
 	if (!image)
 		return NULL;
 	memcpy(image->names, names, sizeof(names));
+	if (size)
+		memcpy(image->strings, strings->d_buf, size);
+	/* `strings` may have been the part's. */
+	debug_search_clear(part);
 	image->ehdr = (Elf64_Ehdr){
 		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 			    EV_CURRENT},
@@ -217,18 +225,44 @@ static Dwarf *open_empty(struct debug_part *part)
 		.e_ehsize = sizeof(image->ehdr),
 		.e_shentsize = sizeof(image->shdrs[0]),
 		.e_shnum = ARRAY_CNT(image->shdrs),
-		.e_shstrndx = 2,
+		.e_shstrndx = 3,
 	};
 	for (size_t i = 1; i < ARRAY_CNT(image->shdrs); i++)
 		image->shdrs[i] = (Elf64_Shdr){
-			.sh_name = i == 1 ? 1 : sizeof("\0.debug_line"),
-			.sh_type = i == 1 ? SHT_PROGBITS : SHT_STRTAB,
+			.sh_type = SHT_PROGBITS,
 			.sh_offset = offsetof(__typeof__(*image), names),
-			.sh_size = i == 1 ? 1 : sizeof(names),
+			.sh_size = 1,
 			.sh_addralign = 1,
 		};
-	part->elf = elf_memory(part->image, sizeof(*image));
+	image->shdrs[1].sh_name = 1;
+	image->shdrs[2].sh_name = sizeof("\0.debug_line");
+	image->shdrs[2].sh_offset = offsetof(__typeof__(*image), strings);
+	image->shdrs[2].sh_size = size;
+	image->shdrs[3].sh_name = sizeof("\0.debug_line\0.debug_str");
+	image->shdrs[3].sh_type = SHT_STRTAB;
+	image->shdrs[3].sh_size = sizeof(names);
+	part->image = image;
+	part->elf = elf_memory(part->image, sizeof(*image) + size);
 	return open_dwarf(part->elf);
+}
+
+/* The dwz supplement. Of small programs it holds strings only, which libdw takes for no DWARF. */
+static Dwarf *open_alt(struct debug_part *alt)
+{
+	Dwarf *dwarf = open_dwarf(alt->elf);
+	Elf_Data *strings;
+	GElf_Shdr shdr;
+	Elf_Scn *scn;
+
+	if (dwarf || !alt->elf || !decompression_is_sane(alt->elf))
+		return dwarf;
+	scn = debug_search_section(alt->elf, ".debug_str");
+	if (!scn || !gelf_getshdr(scn, &shdr))
+		return NULL;
+	if (shdr.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0)
+		return NULL;
+	strings = elf_getdata(scn, NULL);
+	return strings ? open_strings(alt, strings) : NULL;
 }
 
 Dwarf *debug_file_dwarf(struct debug_file *debug)
@@ -236,13 +270,13 @@ Dwarf *debug_file_dwarf(struct debug_file *debug)
 	if (debug->dwarf_tried)
 		return debug->dwarf;
 	debug->dwarf_tried = true;
-	debug->empty_dwarf = open_empty(&debug->empty);
+	debug->empty_dwarf = open_strings(&debug->empty, &(Elf_Data){0});
 	if (!debug->empty_dwarf)
 		return NULL;
 	debug->dwarf = open_dwarf(debug->separate.elf ? debug->separate.elf : debug->main.elf);
 	if (!debug->dwarf)
 		return NULL;
-	debug->alt_dwarf = open_dwarf(debug->alt.elf);
+	debug->alt_dwarf = open_alt(&debug->alt);
 	if (debug->alt_dwarf)
 		dwarf_setalt(debug->alt_dwarf, debug->empty_dwarf);
 	dwarf_setalt(debug->dwarf, debug->alt_dwarf ? debug->alt_dwarf : debug->empty_dwarf);

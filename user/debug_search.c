@@ -237,7 +237,7 @@ void debug_search_separate(const struct elf_file *file, const struct debug_part 
 	try_debuglink(main, part);
 }
 
-Elf_Data *debug_search_section(Elf *elf, const char *name)
+Elf_Scn *debug_search_section(Elf *elf, const char *name)
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -248,23 +248,28 @@ Elf_Data *debug_search_section(Elf *elf, const char *name)
 		const char *scn_name;
 		GElf_Shdr shdr;
 
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS)
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS || !shdr.sh_size)
 			continue;
 		scn_name = elf_strptr(elf, names, shdr.sh_name);
-		if (scn_name && !strcmp(scn_name, name)) {
-			Elf_Data *data = elf_rawdata(scn, NULL);
-
-			return data && data->d_buf && data->d_size ? data : NULL;
-		}
+		if (scn_name && !strcmp(scn_name, name))
+			return scn;
 	}
 	return NULL;
+}
+
+Elf_Data *debug_search_data(Elf *elf, const char *name)
+{
+	Elf_Scn *scn = debug_search_section(elf, name);
+	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
+
+	return data && data->d_buf && data->d_size ? data : NULL;
 }
 
 /* .gnu_debugaltlink is a name with its zero byte, then a build id up to the end. */
 void debug_search_alt(const struct debug_part *part, const struct debug_roots *roots,
 		      struct debug_part *alt)
 {
-	Elf_Data *link = debug_search_section(part->elf, ".gnu_debugaltlink");
+	Elf_Data *link = debug_search_data(part->elf, ".gnu_debugaltlink");
 	_cleanup_free_ char *dir = NULL, *path = NULL;
 	struct proof proof = {0};
 	const char *name;

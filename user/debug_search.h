@@ -50,7 +50,10 @@ void debug_search_separate(const struct elf_file *file, const struct debug_part 
 void debug_search_alt(const struct debug_part *part, const struct debug_roots *roots,
 		      struct debug_part *alt);
 
+/* The section `name` if it has contents in this file, else NULL. */
+Elf_Scn *debug_search_section(Elf *elf, const char *name);
+
 /* The contents of section `name` as they are in the file; NULL if there are none. Borrowed. */
-Elf_Data *debug_search_section(Elf *elf, const char *name);
+Elf_Data *debug_search_data(Elf *elf, const char *name);
 
 #endif

@@ -152,11 +152,11 @@ static int add_dynamic(const struct elf_symbol *symbol, void *data)
 	return 0;
 }
 
-int symbol_index_add_dynamic(struct symbol_index *index, const struct elf_file *file)
+int symbol_index_add_sectionless(struct symbol_index *index, const struct elf_file *file)
 {
 	struct dynamic dynamic = {.index = index, .elf = elf_file_elf(file)};
 
-	return elf_file_each_function(file, add_dynamic, &dynamic);
+	return index->cnt ? 0 : elf_file_each_function(file, add_dynamic, &dynamic);
 }
 
 /* Sort order: address, then preference. */

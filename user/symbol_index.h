@@ -23,8 +23,11 @@ void symbol_index_free(struct symbol_index *index);
  */
 int symbol_index_add_elf(struct symbol_index *index, Elf *elf);
 
-/* Adds what elf_file finds without section headers; names borrowed from `file`. 0 or -ENOMEM. */
-int symbol_index_add_dynamic(struct symbol_index *index, const struct elf_file *file);
+/*
+ * If the index is empty so far: adds what elf_file finds without section headers. Names are
+ * borrowed from `file`. 0 or -ENOMEM.
+ */
+int symbol_index_add_sectionless(struct symbol_index *index, const struct elf_file *file);
 
 /*
  * Sorts what was added; call it once, before the first lookup. Of several names for one address

@@ -155,7 +155,7 @@ static const struct symbol_index *symbols_of(struct file *file)
 	if (symbol_index_add_elf(symbols, debug_file_main_elf(file->debug)) ||
 	    symbol_index_add_elf(symbols, debug_file_separate_elf(file->debug)) ||
 	    symbol_index_add_elf(symbols, debug_file_mini_elf(file->debug)) ||
-	    symbol_index_add_dynamic(symbols, file->elf)) {
+	    symbol_index_add_sectionless(symbols, file->elf)) {
 		symbol_index_free(symbols);
 		return NULL;
 	}
