@@ -201,11 +201,12 @@ static int name_location(struct places *places, const struct procmap *map,
 		return -ENOMEM;
 	mapping = &places->mappings[location->mapping - 1];
 	mapping->has_functions |= location->names.cnt > 0;
-	mapping->has_inline_frames |= location->names.cnt > 1;
 	for (size_t i = 0; i < location->names.cnt; i++) {
 		mapping->has_filenames |= location->names.frames[i].file != NULL;
 		mapping->has_lines |= location->names.frames[i].line != 0;
 	}
+	/* Lines come from DWARF, which tells inline frames, too, where there are any. */
+	mapping->has_inline_frames = mapping->has_lines;
 	return 0;
 }
 

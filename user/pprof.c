@@ -106,31 +106,11 @@ static void builder_clear(struct builder *b)
 	}
 }
 
-/* Bytes of the UTF-8 sequence at `s` (RFC 3629), 0 if there is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t len = s[0] < 0x80		  ? 1
-		     : s[0] < 0xc2 || s[0] > 0xf4 ? 0
-		     : s[0] < 0xe0		  ? 2
-		     : s[0] < 0xf0		  ? 3
-						  : 4;
-
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, beyond U+10FFFF. */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return len;
-}
-
-/* Replaces what is not UTF-8 by '?': names are foreign bytes, and strict readers refuse the file.
- */
-static void make_utf8(char *text)
+/* Replaces what strict readers refuse, and terminals obey: names are foreign bytes. */
+static void make_clean(char *text)
 {
 	for (size_t i = 0, len; text[i]; i += len) {
-		len = utf8_len((const unsigned char *)&text[i]);
+		len = profile_char_len(&text[i]);
 		if (!len) {
 			text[i] = '?';
 			len = 1;
@@ -148,7 +128,7 @@ static int intern(struct builder *b, const char *text, int64_t *index)
 	if (!fresh)
 		return -ENOMEM;
 	memcpy(fresh->text, text ? text : "", len + 1);
-	make_utf8(fresh->text);
+	make_clean(fresh->text);
 	HASH_FIND(hh, b->strings, fresh->text, len, known);
 	if (!known) {
 		if (vec_reserve(&b->message.string_table, &b->string_cap, cnt + 1))

@@ -91,7 +91,7 @@ __attribute__((format(printf, 2, 3))) static void note(struct notes *notes, cons
 	notes->err = notes->emit(line, notes->data);
 }
 
-/* The memory of the process as the kernel counts it, what it told us of it. */
+/* The memory of the process as the kernel counts it. */
 static void note_memory(struct notes *notes, const struct profile_memory *memory)
 {
 	const struct {
@@ -106,6 +106,26 @@ static void note_memory(struct notes *notes, const struct profile_memory *memory
 	for (size_t i = 0; i < ARRAY_CNT(rows); i++)
 		if (rows[i].bytes)
 			note(notes, "%s = %" PRIu64, rows[i].name, rows[i].bytes);
+}
+
+/* All statistics in one line: pprof shows every comment above every table. */
+static void note_stats(struct notes *notes, const struct profile *profile)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t len;
+	FILE *stream = open_memstream(&line, &len);
+
+	if (!stream) {
+		notes->err = -ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < profile->stat_cnt; i++)
+		fprintf(stream, "%s%s = %" PRIu64, i ? ", " : "", profile->stats[i].text,
+			profile->stats[i].count);
+	if (fclose(stream))
+		notes->err = -ENOMEM;
+	else if (len)
+		note(notes, "%s", line);
 }
 
 int profile_notes(const struct profile *profile, enum profile_type type,
@@ -125,16 +145,35 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 	for (size_t i = 0; i < profile->loss_cnt; i++)
 		note(&notes, "lost: %s = %" PRIu64 ": %s", profile->losses[i].name,
 		     profile->losses[i].count, profile->losses[i].text);
-	for (size_t i = 0; i < profile->stat_cnt; i++)
-		note(&notes, "%s = %" PRIu64, profile->stats[i].name, profile->stats[i].count);
+	note_stats(&notes, profile);
 	note_memory(&notes, &profile->memory);
 	return notes.err;
 }
 
+size_t profile_char_len(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+	if (s[0] < ' ' || s[0] == 0x7f || (s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* C1 controls, overlong forms, surrogates, beyond U+10FFFF. */
+	if ((s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) ||
+	    (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	    (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
 void profile_put_text(const char *text, FILE *out)
 {
-	for (size_t i = 0; text[i] && i < PROFILE_TEXT_MAX; i++)
-		fputc((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i], out);
+	for (size_t i = 0, len; text[i] && i < PROFILE_TEXT_MAX; i += len ? len : 1) {
+		len = profile_char_len(&text[i]);
+		fwrite(len ? &text[i] : "?", 1, len ? len : 1, out);
+	}
 }
 
 /* The ends of a stack come first in the list of losses: a cut stack still counts its sample. */

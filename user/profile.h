@@ -130,9 +130,12 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 		  int (*emit)(const char *line, void *data), void *data);
 
 /*
- * Writes `text` with control characters as '?' and cut at PROFILE_TEXT_MAX bytes: names and paths
- * are the target's, not ours.
+ * Bytes of the character at `text`, 0 at what is not UTF-8 (RFC 3629) or a control character. Names
+ * and paths are the target's, and not every byte of them is fit to be shown or stored.
  */
+size_t profile_char_len(const char *text);
+
+/* Writes `text` with '?' for bytes that are no character, cut at PROFILE_TEXT_MAX bytes. */
 void profile_put_text(const char *text, FILE *out);
 
 /* True if any loss other than a cut stack was counted: the numbers are incomplete (exit 1). */
