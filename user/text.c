@@ -50,15 +50,33 @@ static void put_header(const struct profile *profile, enum profile_type type, FI
 		fprintf(out, " heap_v2/%" PRIu64 "\n", profile->rate_bytes);
 }
 
-/* The lines that name what is at a location, innermost function first. */
-static void put_names(const struct profile_location *location, FILE *out)
+/*
+ * What readers subtract 1 from to find the location. A marker is no place in the process: it gets
+ * an address that none can have, high enough that google-pprof does not look for the symbol before
+ * it and not so high that it drops the sample.
+ */
+#define MARKERS 0x7ff0000000000000
+static uint64_t return_address(const struct profile *profile, uint32_t location)
 {
+	const struct profile_location *at = &profile->locations[location];
+
+	if (!at->pc && at->names.cnt)
+		return MARKERS + 16 * (uint64_t)location + 1;
+	return at->pc + 1;
+}
+
+/* The lines that name what is at a location, innermost function first. */
+static void put_names(const struct profile *profile, uint32_t index, FILE *out)
+{
+	const struct profile_location *location = &profile->locations[index];
+	uint64_t pc = return_address(profile, index) - 1;
+
 	if (!location->names.cnt)
-		fprintf(out, "#\t0x%" PRIx64 "\n", location->pc);
+		fprintf(out, "#\t0x%" PRIx64 "\n", pc);
 	for (size_t i = 0; i < location->names.cnt; i++) {
 		const struct symbolize_frame *frame = &location->names.frames[i];
 
-		fprintf(out, "#\t0x%" PRIx64 "\t", location->pc);
+		fprintf(out, "#\t0x%" PRIx64 "\t", pc);
 		profile_put_text(frame->name, out);
 		if (frame->file) {
 			fputc('\t', out);
@@ -76,10 +94,10 @@ static void put_sample(const struct profile *profile, const struct profile_sampl
 
 	put_counts(&counts, out);
 	for (size_t i = 0; i < sample->location_cnt; i++)
-		fprintf(out, " 0x%" PRIx64, profile->locations[sample->locations[i]].pc + 1);
+		fprintf(out, " 0x%" PRIx64, return_address(profile, sample->locations[i]));
 	fputc('\n', out);
 	for (size_t i = 0; i < sample->location_cnt; i++)
-		put_names(&profile->locations[sample->locations[i]], out);
+		put_names(profile, sample->locations[i], out);
 	fputc('\n', out);
 }
 

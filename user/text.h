@@ -13,8 +13,9 @@
  * it for an older law, is up to 37 % off, and dies on the first site that has nothing in use. Both
  * read heap_v2 as we mean it. At rate 1 it is heapprofile: nothing to scale, zero sizes included.
  *
- * The addresses of a line are return addresses, because readers subtract 1. Those of locations
- * without an address ("[truncated]") are 0x1. Values that a view does not show are 0.
+ * The addresses of a line are return addresses, because readers subtract 1. Locations
+ * without an address ("[truncated]") have one that no process can have. Values that a view does not
+ * show are 0.
  */
 #ifndef TEXT_H
 #define TEXT_H
