@@ -41,9 +41,11 @@ static size_t bare_len(const char *name)
 
 	while (name[i]) {
 		if (!strncmp(name + i, "operator", 8)) {
-			i += 8;
-			i += strspn(name + i, "<>=-");
-			i += strncmp(name + i, "()", 2) ? 0 : 2;
+			size_t sign = strspn(name + i + 8, "<>=-");
+
+			i += 8 + sign;
+			if (!sign && !strncmp(name + i, "()", 2))
+				i += 2;
 			continue;
 		}
 		if (name[i] == '(' && !depth)

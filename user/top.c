@@ -101,14 +101,23 @@ __attribute__((format(printf, 2, 3))) static void put(const struct table *table,
 		put_line(table, line);
 }
 
+/* One row; `alloc` is left out where it is all there is. */
+static void put_columns(const struct table *table, const char *bytes, const char *error,
+			const char *objects, const char *alloc, const char *text)
+{
+	if (table->profile->tracks_inuse)
+		put(table, "%9s  %5s  %8s  %9s  %s", bytes, error, objects, alloc, text);
+	else
+		put(table, "%9s  %5s  %8s  %s", bytes, error, objects, text);
+}
+
 /* The numbers of `site` and then `text`. */
 static void put_row(const struct table *table, const struct site *site, const char *text)
 {
-	char bytes[16], error[16], objects[16], alloc_bytes[16];
+	char bytes[16], error[16], objects[16], alloc[16];
 
-	put(table, "%9s  %5s  %8s  %9s  %s", top_bytes(site->bytes, bytes),
-	    error_text(table, site, error), count_text(site->objects, objects),
-	    table->profile->tracks_inuse ? top_bytes(site->alloc_bytes, alloc_bytes) : "", text);
+	put_columns(table, top_bytes(site->bytes, bytes), error_text(table, site, error),
+		    count_text(site->objects, objects), top_bytes(site->alloc_bytes, alloc), text);
 }
 
 /* The way to the site, of the stack that holds most. */
@@ -121,7 +130,7 @@ static void put_callers(const struct table *table, const struct site *site)
 
 	if (!stream)
 		return;
-	fprintf(stream, "%39s", "");
+	fprintf(stream, "%*s", table->profile->tracks_inuse ? 39 : 28, "");
 	while (sites_to_caller(table->profile, site->largest, &position)) {
 		if (cnt++ == CALLERS_MAX) {
 			fputs(" <- ..", stream);
@@ -147,10 +156,8 @@ static void put_header(const struct table *table)
 		top_bytes((double)profile->rate_bytes, rate);
 	put(table, "%s (pid %d), %.1f s, one sample per %s", profile->comm, (int)profile->tgid,
 	    (double)profile->duration_ns / 1e9, rate);
-	if (table->profile->tracks_inuse)
-		put(table, "%9s  %5s  %8s  %9s  SITE", "INUSE", "+/-", "OBJECTS", "ALLOC");
-	else
-		put(table, "%9s  %5s  %8s  %9s  SITE", "ALLOC", "+/-", "OBJECTS", "");
+	put_columns(table, profile->tracks_inuse ? "INUSE" : "ALLOC", "+/-", "OBJECTS", "ALLOC",
+		    "SITE");
 }
 
 /* What the numbers lack, each with its meaning. */
