@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The table of sampling probabilities: its law, its resolution, its ends, and that dividing by
+ * what was drawn with gives back what was there, with the spread that the reports claim.
+ */
+#include "check.h"
+#include "sampling.h"
+
+#include <math.h>
+
+#define DEFAULT_RATE (512 * 1024)
+
+static uint64_t table[HB_CLASS_CNT];
+
+/* xorshift64*: the same draws in every run. */
+static uint64_t draw_state = 88172645463325252ULL;
+static uint32_t draw(void)
+{
+	draw_state ^= draw_state >> 12;
+	draw_state ^= draw_state << 25;
+	draw_state ^= draw_state >> 27;
+	return (uint32_t)(draw_state * 0x2545f4914f6cdd1dULL >> 32);
+}
+
+/* What BPF does. */
+static int taken(uint64_t size)
+{
+	return draw() < table[hb_size_class(size) & (HB_CLASS_CNT - 1)];
+}
+
+TEST(rate_one_takes_everything)
+{
+	sampling_fill(1, table);
+	for (uint32_t class = 0; class < HB_CLASS_CNT; class ++)
+		CHECK_EQ(table[class], 1ULL << 32);
+	CHECK(sampling_p(table, 0) == 1);
+	CHECK(sampling_p(table, UINT64_MAX) == 1);
+}
+
+TEST(zero_size_is_never_taken_at_a_rate)
+{
+	sampling_fill(DEFAULT_RATE, table);
+	CHECK_EQ(table[0], 0);
+	CHECK(sampling_p(table, 0) == 0);
+	CHECK(sampling_p(table, 1) > 0);
+}
+
+TEST(small_sizes_have_the_exact_law)
+{
+	sampling_fill(DEFAULT_RATE, table);
+	for (uint64_t size = 1; size < 32; size++) {
+		double p = -expm1(-(double)size / DEFAULT_RATE);
+
+		CHECK(fabs(sampling_p(table, size) - p) <= 0x1p-33);
+	}
+}
+
+TEST(every_size_is_within_its_class_of_the_law)
+{
+	static const uint64_t rates[] = {2, 100, 4096, DEFAULT_RATE, 1ULL << 30};
+
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		sampling_fill(rates[i], table);
+		for (int n = 0; n < 20000; n++) {
+			uint64_t size = ((uint64_t)draw() << 32 | draw()) >> (draw() % 63) | 1;
+			double p = -expm1(-(double)size / (double)rates[i]);
+			double bound = p / (1 << (HB_CLASS_BITS + 1)) + 0x1p-32;
+
+			CHECK(fabs(sampling_p(table, size) - p) <= bound);
+		}
+	}
+}
+
+TEST(larger_is_never_less_likely)
+{
+	sampling_fill(DEFAULT_RATE, table);
+	for (uint32_t class = 1; class < HB_CLASS_CNT; class ++) {
+		CHECK(table[class] >= table[class - 1]);
+		CHECK(table[class] <= 1ULL << 32);
+	}
+}
+
+TEST(a_huge_rate_still_takes_each_size_sometimes)
+{
+	sampling_fill(1ULL << 62, table);
+	for (uint32_t class = 1; class < HB_CLASS_CNT; class ++)
+		CHECK(table[class] >= 1);
+}
+
+/* Mean and spread of `runs` estimates of `n` objects, relative to n. */
+static void simulate(uint64_t size, int n, int runs, double *mean, double *spread)
+{
+	double sum = 0, squares = 0;
+
+	for (int run = 0; run < runs; run++) {
+		double estimate;
+		int hits = 0;
+
+		for (int i = 0; i < n; i++)
+			hits += taken(size);
+		estimate = hits / sampling_p(table, size) / n;
+		sum += estimate;
+		squares += (estimate - 1) * (estimate - 1);
+	}
+	*mean = sum / runs;
+	*spread = sqrt(squares / runs);
+}
+
+TEST(estimates_are_unbiased_and_spread_as_claimed)
+{
+	static const uint64_t sizes[] = {64, 1000, 4096, 5555, 40000};
+	const int n = 10000, runs = 800;
+
+	sampling_fill(4096, table);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		double p = sampling_p(table, sizes[i]), mean, spread;
+		double expected = sqrt((1 - p) / (p * n));
+
+		simulate(sizes[i], n, runs, &mean, &spread);
+		CHECK(fabs(mean - 1) < 0.01);
+		CHECK(fabs(spread / expected - 1) < 0.1);
+	}
+}

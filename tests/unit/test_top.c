@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The table on the terminal: its very bytes, its order, its fit to the width, and the standard
+ * error that it claims.
+ */
+#include "check.h"
+#include "profile_fixture.h"
+#include "sites.h"
+#include "top.h"
+
+#include <math.h>
+
+static char buf[1 << 16];
+
+static const char *table_of(const struct profile *profile, size_t rows, unsigned width)
+{
+	FILE *out = fmemopen(buf, sizeof(buf), "w");
+
+	top_write(profile, rows, width, out);
+	fclose(out);
+	return buf;
+}
+
+TEST(bytes_are_readable)
+{
+	static const struct {
+		double bytes;
+		const char *text;
+	} cases[] = {
+		{0, "0B"},	  {1, "1B"},
+		{512, "512B"},	  {1023, "1023B"},
+		{1023.7, "1kB"},  {1024, "1kB"},
+		{1536, "1.5kB"},  {1047552, "1023kB"},
+		{1048570, "1MB"}, {3.4 * 0x1p20, "3.4MB"},
+		{0x1p30, "1GB"},  {0x1p40, "1TB"},
+		{0x1p63, "8EB"},
+	};
+	char text[16];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CHECK_STR(top_bytes(cases[i].bytes, text), cases[i].text);
+	CHECK(strlen(top_bytes(1e300, text)) < sizeof(text));
+}
+
+TEST(table_of_a_heap_profile)
+{
+	struct profile profile = fixture_profile(RATE);
+
+	CHECK_STR(table_of(&profile, 3, 0),
+		  "app (pid 1234), 30.5 s, one sample per 4kB\n"
+		  "    INUSE    +/-   OBJECTS      ALLOC  SITE\n"
+		  "      1MB     0%         1        2MB  libstripped.so+0x230\n"
+		  "                                        <- main\n"
+		  "  119.9kB    18%      3382    295.6kB  inner  inline.h:5\n"
+		  "                                        <- make_tree <- main"
+		  "  (largest of 2 stacks)\n"
+		  "   31.1kB    27%         7     31.1kB  [no stack]\n"
+		  "      8kB    71%       717       16kB  (2 more sites)\n"
+		  "    1.2MB     2%      4107      2.3MB  total\n"
+		  "stacks: 89.8% complete (71 of 79 samples)\n"
+		  "lost: 3 truncated: stack cut at the depth limit\n"
+		  "lost: 7 live_full: allocation not in inuse\n");
+}
+
+TEST(table_without_inuse)
+{
+	struct profile profile = fixture_profile(RATE);
+	const char *table;
+
+	profile.tracks_inuse = false;
+	table = table_of(&profile, 1, 0);
+	CHECK(strstr(table, "\n    ALLOC    +/-   OBJECTS  SITE\n"));
+	CHECK(strstr(table, "\n      2MB     0%         2  libstripped.so+0x230\n"));
+	CHECK(!strstr(table, "INUSE"));
+}
+
+TEST(exact_at_rate_one)
+{
+	struct profile profile = fixture_profile(1);
+
+	CHECK(strstr(table_of(&profile, 10, 0), "one sample per allocation\n"));
+	CHECK(strstr(buf, "  exact "));
+	CHECK(!strstr(buf, "0%  "));
+}
+
+TEST(fits_the_width)
+{
+	struct profile profile = fixture_profile(RATE);
+	const char *line = table_of(&profile, 10, 50);
+
+	for (int n = 0; n < 12; n++) {
+		size_t len = strcspn(line, "\n"), columns = 0;
+
+		for (size_t i = 0; i < len; i++)
+			columns += (line[i] & 0xc0) != 0x80;
+		CHECK(columns <= 50);
+		line += len + 1;
+	}
+	CHECK(strstr(buf, "..\n"));
+}
+
+TEST(foreign_bytes_do_not_reach_the_terminal)
+{
+	struct profile profile = fixture_profile(RATE);
+
+	profile.comm = (char *)"\033]0;x\a";
+	CHECK(strstr(table_of(&profile, 10, 0), "?]0;x? (pid"));
+	for (const char *byte = buf; *byte; byte++)
+		CHECK((unsigned char)*byte >= ' ' || *byte == '\n');
+	CHECK(strstr(buf, "caf\xc3\xa9??"));
+}
+
+TEST(an_empty_profile_has_a_table)
+{
+	struct profile profile = {.comm = (char *)"idle", .rate_bytes = RATE, .tracks_inuse = true};
+
+	CHECK(strstr(table_of(&profile, 10, 80), "0B"));
+	CHECK(!strstr(buf, "nan"));
+	CHECK(!strstr(buf, "stacks:"));
+}
+
+TEST(sites_add_up)
+{
+	struct profile profile = fixture_profile(RATE);
+	struct sites sites;
+	double bytes = 0, variance = 0;
+
+	CHECK_EQ(sites_make(&profile, &sites), 0);
+	CHECK_EQ(sites.cnt, 5);
+	for (size_t i = 0; i < sites.cnt; i++) {
+		bytes += sites.sites[i].bytes;
+		variance += sites.sites[i].variance;
+		CHECK(i == 0 || sites.sites[i - 1].bytes >= sites.sites[i].bytes);
+	}
+	CHECK(bytes == (double)profile_total(&profile, PROFILE_INUSE_SPACE));
+	CHECK(bytes == sites.sum.bytes);
+	CHECK(fabs(variance / sites.sum.variance - 1) < 1e-9);
+	sites_clear(&sites);
+}
+
+TEST(standard_error_is_that_of_independent_draws)
+{
+	struct profile profile = fixture_profile(RATE);
+	const struct profile_sample *sample = &profile.samples[2];
+	double p = sample->p, estimate = 20 * 100 / p;
+
+	/* Relative, it is sqrt((1 - p) / n), n being what was seen. */
+	CHECK(fabs(sqrt(profile_variance(sample, true)) / estimate - sqrt((1 - p) / 20)) < 1e-9);
+}
+
+TEST(arguments_are_cut_from_names_but_qualifiers_are_not)
+{
+	static const char *const cases[][2] = {
+		{"main", "main"},
+		{"f(int)", "f"},
+		{"a::b<void (int)>::c(char const*) const", "a::b<void (int)>::c"},
+		{"(anonymous namespace)::f()", "(anonymous namespace)::f"},
+		{"f(int)::{lambda(char)#1}::operator()(char) const",
+		 "f(int)::{lambda(char)#1}::operator()"},
+		{"operator<<(S&, int)", "operator<<"},
+		{"S::operator->() const", "S::operator->"},
+		{"<T as core::Trait>::go", "<T as core::Trait>::go"},
+		{"odd(", "odd("},
+	};
+	struct symbolize_frame frame = {NULL, "", NULL, 0, 0};
+	struct profile_location location = {.names = {&frame, 1}};
+	uint32_t stack[] = {0};
+	struct profile_sample sample = {.locations = stack, .location_cnt = 1};
+	struct profile profile = {.locations = &location, .location_cnt = 1};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		FILE *out = fmemopen(buf, sizeof(buf), "w");
+
+		frame.name = cases[i][0];
+		sites_put_name(&profile, &sample, (struct sites_position){0, 0}, out);
+		fclose(out);
+		CHECK_STR(buf, cases[i][1]);
+	}
+}
