@@ -65,7 +65,11 @@ static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache
 		err = probes_plan(target, track_live, &probes);
 	printf("process %d (%s)\n", (int)tgid, target->comm);
 	if (err) {
-		printf("  no allocator found: %s\n", strerror(-err));
+		log_fail(-err, "cannot look into process %d", (int)tgid);
+		return OPTS_EXIT_FAILED;
+	}
+	if (!probes.cnt) {
+		printf("  no allocator found: no mapped file has symbols malloc and free\n");
 		return OPTS_EXIT_FAILED;
 	}
 	if (track_live && !caps_return_probes_safe(tgid))

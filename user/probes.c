@@ -73,25 +73,23 @@ static int plan_file(struct probes_file *file, bool track_live)
 	return 0;
 }
 
-/* One file maps in several pieces; it is planned once. */
-static bool planned(const struct probes *probes, const struct elf_file *elf)
-{
-	for (size_t i = 0; i < probes->cnt; i++)
-		if (probes->files[i].elf == elf)
-			return true;
-	return false;
-}
-
-static int add_file(struct probes *probes, size_t *cap, const struct procmap *map, bool track_live)
+/* Looks for an allocator in the file behind `map`, unless that was done. */
+static int add_file(struct probes *probes, size_t *cap, struct target *target,
+		    const struct procmap *map, bool track_live)
 {
 	struct probes_file file = {.map = map, .elf = map->elf};
-	int err = allocators_find(map->elf, &file.set);
+	int err;
 
-	if (err == -ENOENT)
+	if (!map->elf || target_file_find(target, map->elf))
 		return 0;
+	err = allocators_find(map->elf, &file.set);
+	if (err == -ENOENT)
+		return target_file_add(target, map->elf, false);
 	if (err)
 		return err;
 	err = plan_file(&file, track_live);
+	if (!err)
+		err = target_file_add(target, map->elf, true);
 	if (!err)
 		err = vec_reserve(&probes->files, cap, probes->cnt + 1);
 	if (err) {
@@ -103,7 +101,7 @@ static int add_file(struct probes *probes, size_t *cap, const struct procmap *ma
 	return 0;
 }
 
-int probes_plan(const struct target *target, bool track_live, struct probes *out)
+int probes_plan(struct target *target, bool track_live, struct probes *out)
 {
 	const struct procmaps *maps = target_maps(target);
 	struct probes probes = {};
@@ -111,10 +109,7 @@ int probes_plan(const struct target *target, bool track_live, struct probes *out
 	int err = 0;
 
 	for (size_t i = 0; i < maps->cnt && !err; i++)
-		if (maps->maps[i].elf && !planned(&probes, maps->maps[i].elf))
-			err = add_file(&probes, &cap, &maps->maps[i], track_live);
-	if (!err && !probes.cnt)
-		err = -ENOENT;
+		err = add_file(&probes, &cap, target, &maps->maps[i], track_live);
 	if (err) {
 		probes_clear(&probes);
 		return err;

@@ -33,11 +33,11 @@ struct probes {
 };
 
 /*
- * Plans the probes of `target` from its last scan. `track_live`: frees and results are followed.
- * 0 with at least one file in *out (probes_clear()), -ENOENT (no allocator found; not logged),
- * -ENOMEM.
+ * Plans the probes of the files in the last scan of `target` that were not looked at before, and
+ * remembers them there. `track_live`: frees and results are followed. 0 with *out, perhaps empty
+ * (probes_clear()), or -ENOMEM.
  */
-int probes_plan(const struct target *target, bool track_live, struct probes *out);
+int probes_plan(struct target *target, bool track_live, struct probes *out);
 
 /* Frees and empties; a zeroed struct is empty. */
 void probes_clear(struct probes *probes);

@@ -129,8 +129,12 @@ static int wait_for_end(struct session *session, const struct clock *clock, int 
 			(struct pollfd){.fd = session->targets[i]->pidfd, .events = POLLIN};
 
 	while (!session_all_exited(session)) {
-		if (poll(fds, WAIT_TARGETS + session->target_cnt, -1) < 0 && errno != EINTR)
+		int ready = poll(fds, WAIT_TARGETS + session->target_cnt, session_wait_ms(session));
+
+		if (ready < 0 && errno != EINTR)
 			return log_fail(errno, "cannot wait");
+		if (!ready)
+			session_look_again(session);
 		if (fds[WAIT_EVENTS].revents)
 			session_handle_events(session);
 		if (fds[WAIT_TICK].revents && read(tick_fd, &ticks, sizeof(ticks)) > 0)

@@ -34,23 +34,26 @@ void session_free(struct session *session)
 	free(session);
 }
 
+/* After an exec the mappings are read so often at most, in such intervals. */
+#define LOOKS	40
+#define LOOK_MS 25
+
 /* Says why a process has nothing to probe. */
 static int explain_no_allocator(const struct target *target)
 {
 	const struct procmaps *maps = target_maps(target);
 
 	for (size_t i = 0; i < maps->cnt; i++)
-		if (maps->maps[i].elf && maps->maps[i].off < 0x100000 &&
-		    !strstr(maps->maps[i].path, ".so") && elf_file_is_static(maps->maps[i].elf))
+		if (maps->maps[i].elf && elf_file_is_static(maps->maps[i].elf))
 			return log_fail(
 				0,
 				"process %d (%s) is statically linked and its allocator has "
 				"no symbols; use a build that is not stripped",
 				(int)target->tgid, target->comm);
 	return log_fail(0,
-			"no malloc and free found in process %d (%s); "
-			"'heapbpf check -p %d -v' shows what is mapped",
-			(int)target->tgid, target->comm, (int)target->tgid);
+			"no malloc and free found in process %d (%s): its allocator has other "
+			"names or no symbols; use a build that is not stripped",
+			(int)target->tgid, target->comm);
 }
 
 /* Brings the mappings of a target down to the unwinder. */
@@ -68,14 +71,12 @@ static void clear_probes(struct probes *probes)
 	probes_clear(probes);
 }
 
-/* Plans and attaches the probes of a target that was scanned. */
+/* Probes the allocators in files that are new since the last time. */
 static int attach(struct session *session, struct target *target)
 {
 	struct probes probes _cleanup_(clear_probes) = {};
 	int err = probes_plan(target, session->track_live, &probes);
 
-	if (err == -ENOENT)
-		return explain_no_allocator(target);
 	if (err)
 		return err;
 	return probes_attach(&probes, target, session->track_live, session->loader,
@@ -92,7 +93,11 @@ static int add_target(struct session *session, struct target *target)
 	if (err)
 		return log_fail(-err, "cannot read the mappings of process %d", (int)target->tgid);
 	err = loader_follow(session->loader, target->tgid);
-	return err ? err : attach(session, target);
+	if (!err)
+		err = attach(session, target);
+	if (err)
+		return err;
+	return target_has_allocator(target) ? 0 : explain_no_allocator(target);
 }
 
 static struct target *find_target(struct session *session, uint32_t tgid)
@@ -103,15 +108,38 @@ static struct target *find_target(struct session *session, uint32_t tgid)
 	return NULL;
 }
 
-/* A new image: its own mappings, and probes in files that the old one did not map. */
-static void on_exec(struct session *session, struct target *target, uint32_t epoch)
+/* New mappings: tables, probes and names for what is new in them. */
+static void look(struct session *session, struct target *target)
 {
-	target->epoch = epoch;
-	if (refresh(session, target))
+	if (refresh(session, target) || attach(session, target))
 		return;
-	log_debug("process %d executed another program", (int)target->tgid);
-	if (attach(session, target))
-		log_warn("process %d executed a program that cannot be probed", (int)target->tgid);
+	target_prepare_symbols(target, session->symbolizer);
+}
+
+int session_wait_ms(const struct session *session)
+{
+	for (size_t i = 0; i < session->target_cnt; i++)
+		if (session->targets[i]->looks_left && !session->targets[i]->exited)
+			return LOOK_MS;
+	return -1;
+}
+
+void session_look_again(struct session *session)
+{
+	for (size_t i = 0; i < session->target_cnt; i++) {
+		struct target *target = session->targets[i];
+
+		if (!target->looks_left || target->exited)
+			continue;
+		look(session, target);
+		target->looks_left--;
+		if (target_has_allocator(target))
+			target->looks_left = 0;
+		else if (!target->looks_left)
+			log_warn("process %d executed a program without an allocator that can be "
+				 "probed",
+				 (int)target->tgid);
+	}
 }
 
 static void on_event(const struct hb_event *event, void *data)
@@ -123,14 +151,17 @@ static void on_event(const struct hb_event *event, void *data)
 		return;
 	switch ((enum hb_event_type)event->type) {
 	case HB_EVENT_EXEC:
-		on_exec(session, target, event->epoch);
+		log_debug("process %d executed another program", (int)target->tgid);
+		target->epoch = event->epoch;
+		target->looks_left = LOOKS;
+		look(session, target);
 		break;
 	case HB_EVENT_EXIT:
 		target->exited = true;
 		break;
 	case HB_EVENT_MAPS:
-		if (event->epoch == target->epoch && !refresh(session, target))
-			target_prepare_symbols(target, session->symbolizer);
+		if (event->epoch == target->epoch)
+			look(session, target);
 		break;
 	case HB_EVENT_CNT:
 		break;

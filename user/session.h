@@ -44,6 +44,15 @@ void session_free(struct session *session);
 /* Handles the events of the ring: new mappings, execs, exits. Never waits. */
 void session_handle_events(struct session *session);
 
+/*
+ * Milliseconds until session_look_again() should be called, -1: no need. After an exec the
+ * dynamic linker still has to map the libraries, and no event tells when it is done.
+ */
+int session_wait_ms(const struct session *session);
+
+/* Looks for allocators that a new image mapped meanwhile. */
+void session_look_again(struct session *session);
+
 /* True when no target lives any more. */
 bool session_all_exited(const struct session *session);
 

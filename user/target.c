@@ -25,6 +25,7 @@ void target_free(struct target *target)
 	for (size_t i = 0; i < target->space_cnt; i++)
 		procmaps_clear(&target->spaces[i].maps);
 	free(target->spaces);
+	free(target->files);
 	free(target->comm);
 	cleanup_close(&target->pidfd);
 	cleanup_close(&target->root_fd);
@@ -213,6 +214,36 @@ const struct procmaps *target_maps(const struct target *target)
 	static const struct procmaps none;
 
 	return target->space_cnt ? &target->spaces[target->space_cnt - 1].maps : &none;
+}
+
+const struct target_file *target_file_find(const struct target *target, const struct elf_file *elf)
+{
+	for (size_t i = 0; i < target->file_cnt; i++)
+		if (target->files[i].elf == elf)
+			return &target->files[i];
+	return NULL;
+}
+
+int target_file_add(struct target *target, const struct elf_file *elf, bool has_allocator)
+{
+	int err = vec_reserve(&target->files, &target->file_cap, target->file_cnt + 1);
+
+	if (!err)
+		target->files[target->file_cnt++] = (struct target_file){elf, has_allocator};
+	return err;
+}
+
+bool target_has_allocator(const struct target *target)
+{
+	const struct procmaps *maps = target_maps(target);
+
+	for (size_t i = 0; i < maps->cnt; i++) {
+		const struct target_file *file = target_file_find(target, maps->maps[i].elf);
+
+		if (file && file->has_allocator)
+			return true;
+	}
+	return false;
 }
 
 void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer)
