@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -110,7 +111,7 @@ static void hand_over(int fd, const char *path)
 	long uid = uid_text ? parse_number(uid_text) : -1;
 	long gid = gid_text ? parse_number(gid_text) : -1;
 
-	if (uid < 0 || geteuid() != 0)
+	if (uid < 0 || uid > UINT32_MAX || geteuid() != 0)
 		return;
 	if (fchown(fd, (uid_t)uid, (gid_t)gid))
 		log_warn("%s: stays root's, cannot give it to user %ld: %s", path, uid,
