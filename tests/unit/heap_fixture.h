@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A process in its second image, for the tests of heap and places, and short ways to add sites and
+ * stacks. The symbolizer is a stand-in: vma is off + 0x10000 in both files, every 16 bytes are a
+ * function "f<n>", and where n is odd it is inlined into "outer".
+ */
+#ifndef HEAP_FIXTURE_H
+#define HEAP_FIXTURE_H
+
+#include "check.h"
+#include "elf_file.h"
+#include "heap.h"
+#include "procmaps.h"
+#include "sampling.h"
+
+#define TGID	     7
+#define VMA_OFF	     0x10000
+#define NAMELESS_OFF 0x5000 /* from here on nothing has a name */
+
+static struct elf_file *file_a, *file_b;
+static char some_symbolizer;
+#define SYMBOLIZER ((struct symbolizer *)&some_symbolizer)
+
+/* An image of one segment and, for file_a, a build id. */
+static struct elf_file *open_image(bool with_id)
+{
+	static struct {
+		Elf64_Ehdr ehdr;
+		Elf64_Phdr phdrs[2];
+		Elf64_Nhdr note;
+		char name[4];
+		uint8_t id[4];
+		uint8_t text[0x20000];
+	} image;
+	struct elf_file *file;
+
+	image.ehdr = (Elf64_Ehdr){
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_type = ET_DYN,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_phoff = sizeof(Elf64_Ehdr),
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = with_id ? 2 : 1,
+	};
+	image.phdrs[0] = (Elf64_Phdr){.p_type = PT_LOAD,
+				      .p_flags = PF_R | PF_X,
+				      .p_vaddr = VMA_OFF,
+				      .p_filesz = sizeof(image),
+				      .p_memsz = sizeof(image)};
+	image.phdrs[1] = (Elf64_Phdr){.p_type = PT_NOTE,
+				      .p_offset = (size_t)((char *)&image.note - (char *)&image),
+				      .p_filesz = sizeof(image.note) + 8,
+				      .p_align = 4};
+	image.note = (Elf64_Nhdr){.n_namesz = 4, .n_descsz = 3, .n_type = NT_GNU_BUILD_ID};
+	memcpy(image.name, "GNU", 4);
+	memcpy(image.id, "\x00\xab\xff", 4);
+	if (elf_file_open_memory(&image, sizeof(image), "image", &file))
+		abort();
+	return file;
+}
+
+int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,
+		      struct symbolize_result *out)
+{
+	static struct symbolize_frame frames[0x10000][2];
+	static char names[0x10000][8];
+	size_t n = (vma - VMA_OFF) / 16;
+
+	if (symbolizer != SYMBOLIZER || file == NULL || n >= 0x10000)
+		abort();
+	*out = (struct symbolize_result){NULL, 0};
+	if (vma - VMA_OFF >= NAMELESS_OFF)
+		return 0;
+	snprintf(names[n], sizeof(names[n]), "f%zu", n);
+	frames[n][0] = (struct symbolize_frame){names[n], names[n], "a.c", (uint32_t)n, 1};
+	frames[n][1] = (struct symbolize_frame){"outer", "outer", "a.c", 1, 1};
+	*out = (struct symbolize_result){frames[n], 1 + n % 2};
+	return 0;
+}
+
+static struct procmap maps_array[] = {
+	{.start = 0x400000, .end = 0x410000, .off = 0, .inode = 1, .path = (char *)"/app"},
+	{.start = 0x500000, .end = 0x510000, .path = (char *)""},
+	{.start = 0x600000, .end = 0x610000, .off = 0x1000, .inode = 2, .path = (char *)"/lib.so"},
+	{.start = 0x700000, .end = 0x710000, .inode = 3, .path = (char *)"/gone.so"},
+};
+static const struct procmaps maps = {maps_array, 4};
+static struct procmap other_array[] = {
+	{.start = 0x400000, .end = 0x410000, .off = 0x2000, .inode = 1, .path = (char *)"/old"},
+};
+static const struct procmaps other = {other_array, 1};
+static const struct heap_space spaces[] = {{1, &other}, {2, &maps}};
+
+__attribute__((constructor)) static void open_images(void)
+{
+	maps_array[0].elf = file_a = open_image(true);
+	maps_array[2].elf = other_array[0].elf = file_b = open_image(false);
+}
+
+__attribute__((destructor)) static void close_images(void)
+{
+	elf_file_free(file_a);
+	elf_file_free(file_b);
+}
+
+static uint64_t threshold[HB_CLASS_CNT];
+static uint64_t counters[HB_COUNTER_CNT];
+
+/* A process in its second image, profiled at `rate`. */
+static inline struct heap_source source_at(uint64_t rate)
+{
+	sampling_fill(rate, threshold);
+	return (struct heap_source){
+		.tgid = TGID,
+		.comm = "app",
+		.rate_bytes = rate,
+		.threshold = threshold,
+		.time_ns = 1,
+		.duration_ns = 2,
+		.tracks_inuse = true,
+		.epoch = 2,
+		.counters = counters,
+	};
+}
+
+/* Adds `cnt` PCs as stack `id`; aborts for want of memory. */
+static inline void add_stack(struct heap *heap, uint64_t id, uint32_t epoch, uint16_t end,
+			     const uint64_t *pcs, uint16_t cnt)
+{
+	struct hb_stack stack = {.tgid = TGID, .epoch = epoch, .cnt = cnt, .end = end};
+
+	memcpy(stack.pc, pcs, cnt * sizeof(*pcs));
+	if (heap_add_stack(heap, id, &stack))
+		abort();
+}
+
+static inline void add_site(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,
+			    uint64_t allocs, uint64_t frees, uint64_t untracked)
+{
+	struct hb_site_key key = {.stack_id = id, .size = size, .tgid = TGID, .epoch = epoch};
+	struct hb_site site = {allocs, frees, untracked};
+
+	if (heap_add_site(heap, &key, &site))
+		abort();
+}
+
+static inline int make(const struct heap *heap, uint64_t rate, struct profile *out)
+{
+	struct heap_source source = source_at(rate);
+
+	return heap_profile(heap, &source, spaces, 2, SYMBOLIZER, out);
+}
+
+/* The location of frame `n` of sample `i`. */
+static inline const struct profile_location *at(const struct profile *profile, size_t i, size_t n)
+{
+	return &profile->locations[profile->samples[i].locations[n]];
+}
+
+#endif

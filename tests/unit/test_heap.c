@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Raw counts to profiles: scaling, order, merging, and what is said of stacks that are cut or
+ * missing and of losses.
+ */
+#include "heap_fixture.h"
+#include "pprof.h"
+
+#include <math.h>
+#include <time.h>
+
+TEST(exact_at_rate_one)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+	const uint64_t pcs[] = {0x400101, 0x400201};
+
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 2);
+	add_site(heap, 1, 10, 2, 7, 3, 1);
+	add_site(heap, 1, 0, 2, 5, 0, 0);
+	add_site(heap, 1, 1ULL << 40, 2, 1000003, 1, 0);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.sample_cnt, 3);
+	CHECK_EQ(profile.samples[0].size_bytes, 0);
+	CHECK_EQ(profile.samples[0].values[PROFILE_INUSE_OBJECTS], 5);
+	CHECK_EQ(profile.samples[0].values[PROFILE_INUSE_SPACE], 0);
+	CHECK_EQ(profile.samples[1].values[PROFILE_ALLOC_OBJECTS], 7);
+	CHECK_EQ(profile.samples[1].values[PROFILE_ALLOC_SPACE], 70);
+	CHECK_EQ(profile.samples[1].values[PROFILE_INUSE_OBJECTS], 3);
+	CHECK_EQ(profile.samples[1].values[PROFILE_INUSE_SPACE], 30);
+	CHECK_EQ(profile.samples[2].values[PROFILE_ALLOC_SPACE], 1000003LL << 40);
+	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 1000015);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(scales_by_stack_and_size)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+	const uint64_t pcs[] = {0x400101};
+	uint64_t state = 1;
+
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
+	for (int i = 0; i < 5000; i++) {
+		uint64_t allocs;
+
+		state = state * 6364136223846793005 + 1442695040888963407;
+		allocs = 1 + (state >> 60);
+		add_site(heap, 1, 1 + (state >> 33) % 2000000, 2, allocs, allocs / 2, 0);
+	}
+	CHECK_EQ(make(heap, 512 * 1024, &profile), 0);
+	for (size_t i = 0; i < profile.sample_cnt; i++) {
+		const struct profile_sample *sample = &profile.samples[i];
+		double p = sampling_p(threshold, sample->size_bytes);
+		double n = (double)sample->raw_allocs / p;
+
+		CHECK(sample->p == p);
+		CHECK_EQ(sample->values[PROFILE_ALLOC_OBJECTS], (int64_t)n);
+		CHECK(fabs((double)sample->values[PROFILE_ALLOC_SPACE] -
+			   n * (double)sample->size_bytes) <= 1);
+		CHECK(sample->values[PROFILE_INUSE_OBJECTS] <=
+		      sample->values[PROFILE_ALLOC_OBJECTS]);
+		CHECK(sample->values[PROFILE_INUSE_SPACE] <= sample->values[PROFILE_ALLOC_SPACE]);
+		CHECK(i == 0 || profile.samples[i - 1].size_bytes < sample->size_bytes);
+	}
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(huge_numbers_saturate)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+
+	add_site(heap, 0, UINT64_MAX, 2, UINT64_MAX, 0, 0);
+	add_site(heap, 0, 1, 2, UINT64_MAX / 2, 0, 0);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.samples[1].values[PROFILE_ALLOC_SPACE], INT64_MAX);
+	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_SPACE), INT64_MAX);
+	profile_clear(&profile);
+	CHECK_EQ(make(heap, 4096, &profile), 0);
+	CHECK_EQ(profile.samples[0].values[PROFILE_ALLOC_SPACE], INT64_MAX);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(inuse_is_never_negative)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+
+	add_site(heap, 0, 8, 2, 3, 2, 2);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.samples[0].values[PROFILE_INUSE_OBJECTS], 0);
+	CHECK_EQ(profile.samples[0].values[PROFILE_ALLOC_OBJECTS], 3);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(cut_stacks_have_a_root_that_says_why)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+	const uint64_t pcs[] = {0x400101};
+
+	add_stack(heap, 1, 2, HB_LOSS_STACK_TOO_DEEP, pcs, 1);
+	add_stack(heap, 2, 2, HB_LOSS_STACK_NO_ROW, pcs, 1);
+	add_stack(heap, 3, 2, HB_STACK_COMPLETE, pcs, 1);
+	add_stack(heap, 4, 2, 0x1234, pcs, 1);
+	for (uint64_t id = 1; id <= 4; id++)
+		add_site(heap, id, 8, 2, id, 0, 0);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.sample_cnt, 4);
+	CHECK_STR(at(&profile, 0, 1)->names.frames[0].name, "[no_row]");
+	CHECK_STR(at(&profile, 1, 1)->names.frames[0].name, "[truncated]");
+	CHECK_STR(at(&profile, 2, 1)->names.frames[0].name, "[cut]");
+	CHECK_EQ(at(&profile, 0, 1)->mapping, 0);
+	CHECK_EQ(profile.samples[3].location_cnt, 1);
+	CHECK_EQ(profile.raw_allocs, 10);
+	CHECK_EQ(profile.raw_complete, 3);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(a_site_without_a_stack_is_kept)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+
+	add_site(heap, 0, 8, 2, 3, 0, 0);
+	add_site(heap, 99, 8, 2, 4, 0, 0);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.sample_cnt, 1);
+	CHECK_EQ(profile.samples[0].raw_allocs, 7);
+	CHECK_EQ(profile.samples[0].location_cnt, 1);
+	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "[no stack]");
+	CHECK_EQ(profile.raw_complete, 0);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(others_sites_are_not_ours)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+	struct hb_site_key key = {.size = 8, .tgid = TGID + 1, .epoch = 2};
+
+	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}), 0);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.sample_cnt, 0);
+	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 0);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(equal_keys_add_up)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+
+	add_site(heap, 0, 8, 2, 3, 1, 0);
+	add_site(heap, 0, 8, 2, 4, 1, 1);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.samples[0].raw_allocs, 7);
+	CHECK_EQ(profile.samples[0].raw_inuse, 4);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(allocs_mode_has_nothing_in_use)
+{
+	struct heap *heap = heap_new();
+	struct heap_source source = source_at(1);
+	struct profile profile;
+
+	add_site(heap, 0, 8, 2, 3, 0, 0);
+	source.tracks_inuse = false;
+	CHECK_EQ(heap_profile(heap, &source, spaces, 2, NULL, &profile), 0);
+	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 3);
+	CHECK_EQ(profile_total(&profile, PROFILE_INUSE_OBJECTS), 0);
+	CHECK_EQ(profile.tracks_inuse, false);
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+TEST(only_losses_that_happened_are_listed)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+
+	counters[HB_LOSS_STACK_TOO_DEEP] = 5;
+	counters[HB_LOSS_CNT + HB_STAT_HITS] = 77;
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.loss_cnt, 1);
+	CHECK_STR(profile.losses[0].name, "truncated");
+	CHECK_EQ(profile.losses[0].count, 5);
+	CHECK_EQ(profile.stat_cnt, HB_STAT_CNT);
+	CHECK_EQ(profile.stats[HB_STAT_HITS].count, 77);
+	CHECK(!profile_is_partial(&profile));
+	profile_clear(&profile);
+	for (int loss = 0; loss < HB_LOSS_CNT; loss++) {
+		memset(counters, 0, sizeof(counters));
+		counters[loss] = 1;
+		CHECK_EQ(make(heap, 1, &profile), 0);
+		CHECK_EQ(profile_is_partial(&profile), loss >= HB_LOSS_NO_SCRATCH);
+		profile_clear(&profile);
+	}
+	memset(counters, 0, sizeof(counters));
+	heap_free(heap);
+}
+
+/* A large collection whose entries are added forwards or backwards. */
+static struct heap *large(size_t stack_cnt, bool backwards)
+{
+	struct heap *heap = heap_new();
+
+	for (size_t n = 0; n < stack_cnt; n++) {
+		size_t id = 1 + (backwards ? stack_cnt - 1 - n : n);
+		uint64_t pcs[40];
+
+		for (uint64_t i = 0; i < 40; i++)
+			pcs[i] = 0x400001 + (id * (i + 3) * 7919 + i) % 0x8000;
+		add_stack(heap, id, 2, id % 50 ? HB_STACK_COMPLETE : HB_LOSS_STACK_NO_ROW, pcs,
+			  (uint16_t)(20 + id % 20));
+		for (uint64_t size = 1; size <= 3; size++)
+			add_site(heap, id, backwards ? 64 - size * 16 : size * 16, 2, id, id / 2,
+				 0);
+	}
+	return heap;
+}
+
+TEST(order_of_arrival_does_not_show)
+{
+	static char forwards[1 << 22], backwards[1 << 22];
+	struct profile profile;
+	size_t len[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct heap *heap = large(1000, i);
+		FILE *out = fmemopen(i ? backwards : forwards, sizeof(forwards), "w");
+
+		CHECK_EQ(make(heap, 4096, &profile), 0);
+		CHECK_EQ(pprof_write(&profile, PROFILE_HEAP, out), 0);
+		len[i] = (size_t)ftell(out);
+		fclose(out);
+		profile_clear(&profile);
+		heap_free(heap);
+	}
+	CHECK_EQ(len[0], len[1]);
+	CHECK(!memcmp(forwards, backwards, len[0]));
+}
+
+TEST(twenty_thousand_stacks_are_fast)
+{
+	struct heap *heap = large(20000, false);
+	struct profile profile;
+	clock_t start = clock();
+	FILE *out = fopen("/dev/null", "w");
+
+	CHECK_EQ(make(heap, 4096, &profile), 0);
+	CHECK_EQ(profile.sample_cnt, 60000);
+	CHECK_EQ(pprof_write(&profile, PROFILE_HEAP, out), 0);
+	fclose(out);
+	/* A second here, with sanitizers; quadratic would be minutes. */
+	CHECK((clock() - start) / CLOCKS_PER_SEC < 20);
+	profile_clear(&profile);
+	heap_free(heap);
+}
