@@ -128,13 +128,23 @@ struct uw_loop {
 static __always_inline struct uw_walk *claim_walk(void)
 {
 	for (__u32 slot = 0; slot < UW_SLOT_CNT; slot++) {
-		struct uw_walk *walk = bpf_map_lookup_elem(&uw_scratch, &slot);
+		__u32 key = slot;
+		struct uw_walk *walk = bpf_map_lookup_elem(&uw_scratch, &key);
 
+		/*
+		 * Two variables: a verifier that forgets the value of a key on the stack (seen on
+		 * 6.1 and 6.12) would not see the end of this loop.
+		 */
+		barrier_var(slot);
 		if (walk && !__sync_val_compare_and_swap(&walk->busy, 0, 1))
 			return walk;
 	}
 	return NULL;
 }
+
+#define HB_UNWIND_MAP(index)	   bpf_map_lookup_elem(&uw_maps, &index)
+#define HB_UNWIND_ROW(rows, index) bpf_map_lookup_elem(rows, &index)
+#include "unwind_find.h"
 
 /*
  * Finds the mapping of `pc` into walk->map, most often the one that is there already, and its
@@ -142,28 +152,13 @@ static __always_inline struct uw_walk *claim_walk(void)
  */
 static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
 {
-	__u32 low = walk->proc.first, high = low + walk->proc.cnt - 1;
 	const struct hb_uw_table *table;
 	const struct hb_uw_map *map;
 
 	if (pc >= walk->map.start && pc < walk->map.end)
 		return true;
-	if (!walk->proc.cnt)
-		return false;
-	/* The last mapping that starts at or before pc, or the first one of all. */
-	for (int i = 0; i < HB_UW_MAP_STEPS && low < high; i++) {
-		__u32 middle = low + (high - low + 1) / 2;
-
-		map = bpf_map_lookup_elem(&uw_maps, &middle);
-		if (!map)
-			return false;
-		if (map->start <= pc)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	map = bpf_map_lookup_elem(&uw_maps, &low);
-	if (!map || pc < map->start || pc >= map->end)
+	map = hb_unwind_find_map(walk->proc.first, walk->proc.cnt, pc);
+	if (!map)
 		return false;
 	walk->map = *map;
 	table = bpf_map_lookup_elem(&uw_tables, &walk->map.table);
@@ -173,17 +168,13 @@ static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
 	return true;
 }
 
-/*
- * Finds the rule of file offset `off` in walk->table into walk->rule. False if the rows are not
- * there (being replaced).
- */
+/* Finds the rule of file offset `off` in walk->table into walk->rule. False: no rows there. */
 static __noinline bool find_rule(struct uw_walk *walk, __u64 off)
 {
 	__u32 page = (off >> HB_UW_PAGE_SHIFT) - walk->table.first_page;
 	const struct hb_uw_page *range;
 	const struct hb_cfi_row *row;
 	void *rows, *index;
-	__u32 low, high;
 
 	walk->rule = HB_CFI_RULE(HB_CFI_GAP, 0, 0);
 	if (off >> 32 || page >= walk->table.page_cnt)
@@ -195,23 +186,8 @@ static __noinline bool find_rule(struct uw_walk *walk, __u64 off)
 	range = bpf_map_lookup_elem(index, &page);
 	if (!range)
 		return false;
-	low = range->first;
-	high = range->last;
-	for (int i = 0; i < HB_UW_ROW_STEPS && low < high; i++) {
-		__u32 middle = low + (high - low + 1) / 2;
-
-		row = bpf_map_lookup_elem(rows, &middle);
-		if (!row)
-			return false;
-		if (row->off <= off)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	row = bpf_map_lookup_elem(rows, &low);
-	if (!row)
-		return false;
-	if (row->off <= off)
+	row = hb_unwind_find_row(rows, range, off);
+	if (row)
 		walk->rule = row->rule;
 	return true;
 }

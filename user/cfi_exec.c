@@ -146,10 +146,14 @@ static int exec_cfa(struct machine *machine, uint8_t op, struct cfi_bytes *in)
 		*cfa = (struct cfi_cfa_rule){.is_expr = true, .expr = take_expr(in)};
 		return 0;
 	}
-	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_sf)
+	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_sf) {
 		reg = cfi_bytes_uleb(in);
-	else if (cfa->is_expr)
-		return -EBADMSG;
+	} else if (cfa->is_expr) {
+		/* Half a definition on top of an expression (libgcrypt 1.10): nobody can say. */
+		cfi_bytes_uleb(in);
+		*cfa = (struct cfi_cfa_rule){.is_expr = true};
+		return 0;
+	}
 	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_offset)
 		def_cfa(machine, reg, cfi_bytes_uleb(in));
 	else if (op == DW_CFA_def_cfa_register)

@@ -159,10 +159,9 @@ static inline const char *oracle_differs(const struct cfi_table *table, uint32_t
 	__u32 next;
 
 	if (!frame)
-		return HB_CFI_KIND(rule) == HB_CFI_GAP || HB_CFI_KIND(rule) == HB_CFI_STOP ||
-				       HB_CFI_KIND(rule) == HB_CFI_SIGNAL
-			       ? NULL
-			       : "a rule where libdw has none";
+		return HB_CFI_KIND(rule) == HB_CFI_RSP || HB_CFI_KIND(rule) == HB_CFI_RBP
+			       ? "a rule where libdw has none"
+			       : NULL;
 	dwarf_frame_info(frame, NULL, NULL, &is_signal);
 	ra = oracle_reg(&oracle, frame, 16, &ra_addr);
 	if (HB_CFI_KIND(rule) == HB_CFI_STOP)
