@@ -263,18 +263,25 @@ static const struct tail_calls_entry *find_entry(const struct tail_calls *calls,
 	return NULL;
 }
 
+static bool find_block(const struct scan *scan, uint64_t vma)
+{
+	for (size_t i = 0; i < scan->block_cnt; i++)
+		if (scan->blocks[i].vma == vma)
+			return true;
+	return false;
+}
+
 /* Puts `vma` on the work list unless it has been there. 0 or -ENOMEM. */
 static int add_block(struct scan *scan, uint64_t vma)
 {
 	struct block block = {vma, tail_calls_limit(scan->calls, vma), vma};
 	int ret;
 
-	for (size_t i = 0; i < scan->block_cnt; i++) {
-		if (scan->blocks[i].vma == vma)
-			return 0;
+	if (find_block(scan, vma))
+		return 0;
+	for (size_t i = 0; i < scan->block_cnt; i++)
 		if (scan->blocks[i].limit == block.limit)
 			block.root = scan->blocks[i].root;
-	}
 	if (scan->block_cnt == BLOCK_MAX || block.limit <= vma) {
 		scan->incomplete = true;
 		return 0;
@@ -404,7 +411,7 @@ static bool keeps_zero(const struct tail_calls *calls, bool zero)
 	return true;
 }
 
-/* Decodes from a block's start to where control must leave. 0 or -ENOMEM. */
+/* Decodes from a block's start to the next known block or where control leaves. 0 or -ENOMEM. */
 static int scan_block(struct scan *scan, struct block block)
 {
 	struct tail_calls *calls = scan->calls;
@@ -415,10 +422,13 @@ static int scan_block(struct scan *scan, struct block block)
 	for (uint64_t at = block.vma; at < block.limit; at = next) {
 		int ret = 0;
 
-		if (scan->insn_cnt++ == INSN_MAX || !decode(calls, at)) {
+		if (at != block.vma && find_block(scan, at))
+			return 0;
+		if (scan->insn_cnt == INSN_MAX || !decode(calls, at)) {
 			scan->incomplete = true;
 			return 0;
 		}
+		scan->insn_cnt++;
 		next = at + insn->size;
 		zero = keeps_zero(calls, zero);
 		if (cs_insn_group(calls->handle, insn, X86_GRP_RET)) {
