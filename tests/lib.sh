@@ -16,7 +16,7 @@ HEAPBPF=$BUILD/heapbpf
 TARGETS=$BUILD/targets
 READER=$TESTS/pprof_read.py
 # How long a handshake may take; long, since it only matters when something is broken.
-PATIENCE=60
+PATIENCE=100
 
 test_name=
 test_dir=
@@ -60,6 +60,15 @@ matches() {
 # The number of lines in FILE.
 lines() {
 	wc -l <"$1"
+}
+
+# says REGEX COMMAND...: its output has a line that matches. (In a pipe, grep -q would end it.)
+says() {
+	local regex=$1
+
+	shift
+	"$@" >said
+	grep -qE -e "$regex" said || fail "$*: no line '$regex'"
 }
 
 # --- targets ---------------------------------------------------------------------------------
@@ -122,6 +131,19 @@ target_end() {
 	equal "$status" 0 "exit status of the target"
 }
 
+# The target `steady`, which checks what is in its memory, at work and then at its end.
+steady() {
+	target steady
+	target_go
+	target_await BEAT >/dev/null
+}
+
+steady_end() {
+	target_go
+	target_await SOUND >/dev/null
+	wait "$target_pid"
+}
+
 # --- heapbpf ---------------------------------------------------------------------------------
 
 # heapbpf_start ARG...: starts it in the background; returns when its probes are in place.
@@ -175,7 +197,7 @@ eventually() {
 	local tries
 
 	for ((tries = 0; tries < 200; tries++)); do
-		if "$@"; then
+		if "$@" 2>/dev/null; then
 			return 0
 		fi
 		read -rt 0.05 <> <(:) || true
@@ -258,10 +280,10 @@ cleanup() {
 		kill -KILL "$pid" 2>/dev/null
 		kill -CONT "$pid" 2>/dev/null
 	done
+	wait 2>/dev/null
 	if declare -F teardown >/dev/null; then
 		teardown
 	fi
-	wait 2>/dev/null
 	cd /
 	rm -rf "$test_dir"
 	case $status in

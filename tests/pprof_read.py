@@ -166,7 +166,8 @@ class Profile:
         return {
             "locations": [self.locations[i] for i in numbers(message.all(1))],
             "values": numbers(message.all(2)),
-            "bytes": labels.get("bytes"),
+            # Objects of 0 bytes have no label, as in Go's profiles.
+            "bytes": labels.get("bytes", 0),
         }
 
     def column(self, name):
@@ -271,8 +272,10 @@ def valid_samples(profile):
         seen.add(key)
         if not sample["locations"]:
             yield f"sample without a location: {sample['values']}"
-        if sample["bytes"] is None:
-            yield "sample without the label bytes"
+        spaces = [value for value, (_, unit) in zip(sample["values"], profile.types)
+                  if unit == "bytes"]
+        if sample["bytes"] == 0 and any(spaces):
+            yield f"sample of bytes without the label bytes: {stack_names(sample)}"
         if len(sample["values"]) != len(profile.types):
             yield f"sample with {len(sample['values'])} values"
         if any(value < 0 for value in sample["values"]):

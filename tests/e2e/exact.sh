@@ -63,6 +63,7 @@ test_all_freed() {
 }
 
 test_list_of_types() {
+	mkdir prof
 	target freeall
 	heapbpf_start -p "$target_pid" -r 1 -t heap,allocs,inuse -o prof/
 	target_step
@@ -81,6 +82,7 @@ test_several_processes() {
 	target family
 	first=$target_pid first_in=$target_in first_out=$target_out
 	target freeall
+	mkdir prof
 	heapbpf_start -p "$first,$target_pid" -r 1 -o prof/
 	target_step
 	mv truth truth.freeall
@@ -116,14 +118,13 @@ test_two_at_once() {
 
 # Attached half way: what was there before is invisible, and its end changes nothing.
 test_attached_late() {
-	target steady 2000
-	target_go
-	target_await BEAT >/dev/null
+	steady
 	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	steady_end
 	heapbpf_wait
 	whole
 	reader valid p.pb.gz
-	reader cum p.pb.gz | grep -q '^steady_alloc '
+	says '^steady_alloc ' reader cum p.pb.gz
 }
 
 e2e_main "$@"

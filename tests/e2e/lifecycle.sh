@@ -75,6 +75,7 @@ test_one_of_two_ends() {
 	target_step
 	mv truth truth.first
 	target freeall
+	mkdir prof
 	heapbpf_start -p "$first,$target_pid" -r 1 -o prof/
 	kill -KILL "$first"
 	wait "$first" || true
@@ -88,16 +89,13 @@ test_one_of_two_ends() {
 
 # stop_by SIGNAL: a complete profile in the middle of the work, and an unharmed target.
 stop_by() {
-	target steady 1500
-	target_go
-	target_await BEAT >/dev/null
+	steady
 	heapbpf_start -p "$target_pid" -o p.pb.gz
 	target_await BEAT >/dev/null
 	heapbpf_end "$1"
 	whole
 	reader valid p.pb.gz
-	target_await SOUND >/dev/null
-	wait "$target_pid"
+	steady_end
 }
 
 test_stopped_by_int() {
@@ -155,40 +153,34 @@ text_probed() {
 
 # heapbpf dies without a word: the target is whole again and never knew.
 test_killed() {
-	target steady 3000
+	steady
 	text_intact "$target_pid"
 	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
 	text_probed "$target_pid"
-	target_go
 	target_await BEAT >/dev/null
 	kill -KILL "$heapbpf_pid"
 	wait "$heapbpf_pid" || true
 	eventually text_intact "$target_pid"
-	target_await SOUND >/dev/null
-	wait "$target_pid"
+	steady_end
 	equal "$(find . -name '*.pb.gz*')" "" "files left behind"
 }
 
 # After an ordinary end, too, no breakpoint stays.
 test_clean_afterwards() {
-	target steady 3000
+	steady
 	heapbpf_start -p "$target_pid" -o p.pb.gz
 	heapbpf_stop
 	whole
 	eventually text_intact "$target_pid"
-	target_go
-	target_await SOUND >/dev/null
-	wait "$target_pid"
+	steady_end
 }
 
 # A stopped heapbpf does not hold up its target.
 test_heapbpf_stopped() {
-	target steady 500
+	steady
 	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
 	kill -STOP "$heapbpf_pid"
-	target_go
-	target_await SOUND >/dev/null
-	wait "$target_pid"
+	steady_end
 	kill -CONT "$heapbpf_pid"
 	heapbpf_wait
 	whole
@@ -217,17 +209,13 @@ test_target_stopped() {
 test_comes_and_goes() {
 	local i
 
-	target steady
-	target_go
-	target_await BEAT >/dev/null
+	steady
 	for ((i = 0; i < 10; i++)); do
 		heapbpf_run -p "$target_pid" -d 50ms -q -o "p.$i.pb.gz"
 		whole
 		reader valid "p.$i.pb.gz"
 	done
-	target_go
-	target_await SOUND >/dev/null
-	wait "$target_pid"
+	steady_end
 }
 
 e2e_main "$@"

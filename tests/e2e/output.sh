@@ -45,6 +45,7 @@ test_replaces_a_file_at_once() {
 }
 
 test_directory() {
+	mkdir made
 	short -o made/
 	reader valid "made/heapbpf.freeall.$target_pid.pb.gz"
 }
@@ -75,16 +76,13 @@ test_stdout_into_pprof() {
 	heapbpf_start -p "$target_pid" -r 1 -o -
 	target_step
 	heapbpf_stop
-	go_pprof -top -sample_index=alloc_objects out 2>/dev/null | grep -q ' site_freed$'
+	says ' site_freed$' go_pprof -top -sample_index=alloc_objects out 2>/dev/null
 }
 
 test_table() {
-	record freeall
-	matches "$(<out)" 'site_freed' "table"
-	target_end
 	record family
 	matches "$(<out)" 'site_realloc_grow' "table"
-	matches "$(<out)" '6\.0 ?Mi?B' "table"
+	matches "$(<out)" '6MB' "table"
 }
 
 test_no_table() {

@@ -41,6 +41,7 @@ SITE(site_shallow)
 {
 	deep_truth = self;
 	descend(60);
+	TRUTH_KEEP(self);
 }
 
 int main(void)

@@ -16,6 +16,20 @@ static volatile size_t nothing = 0;
 /* Made before anybody watches. */
 static void *old_blocks[3];
 
+/* Not in every libc; looked up beforehand, since a look-up that fails allocates. */
+static void (*cfree_old)(void *);
+static void (*freed_sized)(void *, size_t);
+static void (*freed_aligned)(void *, size_t, size_t);
+
+static void look_up(void)
+{
+	cfree_old = (void (*)(void *))dlvsym(RTLD_DEFAULT, "cfree", "GLIBC_2.2.5");
+	if (!cfree_old)
+		cfree_old = free;
+	freed_sized = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+	freed_aligned = (void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
+}
+
 SITE(site_malloc)
 {
 	for (size_t size = 1; size <= 2000000; size = size * 3 + 1) {
@@ -235,11 +249,8 @@ SITE(site_pvalloc)
 
 SITE(site_cfree)
 {
-	void (*cfree_old)(void *) = (void (*)(void *))dlvsym(RTLD_DEFAULT, "cfree", "GLIBC_2.2.5");
 	void *p = took(self, malloc(44), 44);
 
-	if (!cfree_old)
-		cfree_old = free;
 	cfree_old(p);
 	gave(self, 44);
 	took(self, malloc(45), 45);
@@ -247,18 +258,15 @@ SITE(site_cfree)
 
 SITE(site_free_sized)
 {
-	void (*sized)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
-	void (*aligned)(void *, size_t, size_t) =
-		(void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
 	void *p = took(self, malloc(46), 46);
 	void *q = took(self, aligned_alloc(64, 64), 64);
 
-	if (sized)
-		sized(p, 46);
+	if (freed_sized)
+		freed_sized(p, 46);
 	else
 		free(p);
-	if (aligned)
-		aligned(q, 64, 64);
+	if (freed_aligned)
+		freed_aligned(q, 64, 64);
 	else
 		free(q);
 	gave(self, 46);
@@ -388,6 +396,7 @@ int main(void)
 {
 	for (int i = 0; i < 3; i++)
 		old_blocks[i] = malloc(300 + i);
+	look_up();
 	text_open();
 	await("READY");
 	run_plain();

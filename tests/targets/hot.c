@@ -2,7 +2,7 @@
 /*
  * One hot stack among 4,000 cold ones, which come in between.
  *   hot [CALLS]   of the hot one, default 400000
- * build: -fno-builtin
+ * build: -fno-builtin -fno-ipa-icf
  */
 #include "truth.h"
 

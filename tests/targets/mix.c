@@ -3,7 +3,7 @@
  * Sampling: known numbers of objects of known sizes, each size in a function of its own
  * (mix_SIZE), the whole repeated below recursions of different depth, so that one recording
  * holds many independent estimates.
- *   mix REPLICATES SIZE:OBJECTS...   OBJECTS in each replicate; half of them stay in use
+ *   mix REPLICATES SIZE:OBJECTS:KEPT...   OBJECTS in each replicate, KEPT of them stay in use
  * Prints "MIX size allocated in_use replicates".
  * build: -fno-builtin
  */
@@ -20,9 +20,9 @@
 	X(1048576)                                                                                 \
 	X(67108864)
 
-/* Half of the objects of a replicate stay; the other half is freed at once. */
+/* The first ones stay; the others are freed at once. */
 #define DEFINE(bytes)                                                                              \
-	__attribute__((noinline, noclone)) void mix_##bytes(long objects)                          \
+	__attribute__((noinline, noclone)) void mix_##bytes(long objects, long kept)               \
 	{                                                                                          \
 		for (long i = 0; i < objects; i++) {                                               \
 			void *p = malloc(bytes);                                                   \
@@ -30,7 +30,7 @@
 			TRUTH_KEEP(p);                                                             \
 			if (!p)                                                                    \
 				_exit(5);                                                          \
-			if (i % 2)                                                                 \
+			if (i >= kept)                                                             \
 				free(p);                                                           \
 		}                                                                                  \
 	}
@@ -38,14 +38,14 @@ SIZES(DEFINE)
 
 struct mix {
 	long size;
-	void (*run)(long objects);
+	void (*run)(long objects, long kept);
 };
 
 #define ENTRY(bytes) {bytes, mix_##bytes},
 static const struct mix mixes[] = {SIZES(ENTRY)};
 #define MIX_CNT (sizeof(mixes) / sizeof(*mixes))
 
-static long wanted[MIX_CNT];
+static long wanted[MIX_CNT], kept[MIX_CNT];
 
 __attribute__((noinline, noclone)) void replicate(long depth)
 {
@@ -54,7 +54,7 @@ __attribute__((noinline, noclone)) void replicate(long depth)
 	} else {
 		for (size_t i = 0; i < MIX_CNT; i++)
 			if (wanted[i])
-				mixes[i].run(wanted[i]);
+				mixes[i].run(wanted[i], kept[i]);
 	}
 	TRUTH_KEEP(&depth);
 }
@@ -64,21 +64,23 @@ int main(int argc, char **argv)
 	long replicates = argc > 1 ? atol(argv[1]) : 0;
 
 	for (int i = 2; i < argc; i++) {
-		long size, objects;
+		long size, objects, keep;
 
-		if (sscanf(argv[i], "%ld:%ld", &size, &objects) != 2)
+		if (sscanf(argv[i], "%ld:%ld:%ld", &size, &objects, &keep) != 3)
 			return 64;
-		for (size_t j = 0; j < MIX_CNT; j++)
-			if (mixes[j].size == size)
+		for (size_t j = 0; j < MIX_CNT; j++) {
+			if (mixes[j].size == size) {
 				wanted[j] = objects;
+				kept[j] = keep;
+			}
+		}
 	}
 	await("READY");
 	for (long depth = 1; depth <= replicates; depth++)
 		replicate(depth);
 	for (size_t i = 0; i < MIX_CNT; i++)
 		if (wanted[i])
-			say("MIX %ld %ld %ld %ld\n", mixes[i].size, wanted[i], (wanted[i] + 1) / 2,
-			    replicates);
+			say("MIX %ld %ld %ld %ld\n", mixes[i].size, wanted[i], kept[i], replicates);
 	await("DONE");
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * 5,000 distinct stacks of equal length: bit n of the object's size - 1, from the top, says
  * whether the n-th call was step_a or step_b. So a stack that carries another one's object shows.
- * build: -fno-builtin
+ * build: -fno-builtin -fno-ipa-icf
  */
 #include "truth.h"
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A program at work that must not notice: allocates, fills, checks and frees without end, says
- * BEAT every so often, and ends when a byte comes or after a number of rounds. Any byte that is
- * not as it was written ends it at once.
- *   steady [ROUNDS]
- * build: -fno-builtin -pthread
+ * BEAT every so often, and ends when a byte comes. Any byte that is not as it was written ends it
+ * at once. build: -fno-builtin -pthread
  */
 #include "truth.h"
 
@@ -13,7 +11,6 @@
 
 #define KEPT 500
 
-static long rounds;
 static volatile int stop;
 
 static void check(const unsigned char *p, size_t size, unsigned char value)
@@ -57,7 +54,7 @@ static void *second_thread(void *arg)
 	return arg;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	static unsigned char *kept[KEPT];
 	static size_t sizes[KEPT];
@@ -65,16 +62,13 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	unsigned seed = 1;
 
-	rounds = argc > 1 ? atol(argv[1]) : 0;
 	await("READY");
 	pthread_create(&thread, NULL, second_thread, NULL);
-	for (long i = 0; !rounds || i < rounds; i++) {
+	for (long i = 0; poll(&in, 1, 0) == 0; i++) {
 		for (int j = 0; j < 1000; j++)
 			turn(kept, sizes, &seed);
 		if (i % 100 == 0)
 			say("BEAT\n");
-		if (!rounds && poll(&in, 1, 0) > 0)
-			break;
 	}
 	stop = 1;
 	pthread_join(thread, NULL);

@@ -2,19 +2,20 @@
 /*
  * Addresses that wander between threads: one allocates, another frees, a third one gets the
  * address next; and threads that churn side by side.
- *   threads [OBJECTS]   handed over per pair, default 20000
+ *   threads [OBJECTS]   handed over per pair, default 10000
  * build: -fno-builtin -pthread
  */
 #include "truth.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define PAIRS 2
 #define SLOTS 64
 #define KEPT  1000
 
-static long objects = 20000;
+static long objects = 10000;
 
 /* One producer, one consumer. */
 struct ring {
@@ -37,7 +38,7 @@ SITE(site_produce)
 		void *p = took(self, malloc(size), size);
 
 		while (ring->head - ring->tail == SLOTS)
-			;
+			sched_yield();
 		ring->slot[ring->head % SLOTS] = p;
 		ring->size[ring->head % SLOTS] = size;
 		ring->head++;
@@ -48,7 +49,7 @@ static void consume(struct ring *ring)
 {
 	for (long i = 0; i < objects; i++) {
 		while (ring->head == ring->tail)
-			;
+			sched_yield();
 		/* Every tenth is kept. */
 		if (i % 10) {
 			size_t size = ring->size[ring->tail % SLOTS];
