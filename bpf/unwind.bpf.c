@@ -102,7 +102,9 @@ struct {
 /* A walk in progress. Owned by who changed `busy` from 0 to 1; everything else is its alone. */
 struct uw_walk {
 	__u32 busy;
-	__u32 rule;		  /* what find_rule() found */
+	__u32 rule;	/* what find_rule() found */
+	__u32 is_start; /* its row begins at the very offset that was looked up */
+	__u32 pad;
 	struct hb_uw_table table; /* of `map` */
 	struct hb_uw_map map;	  /* of the last PC; end 0: none yet */
 	struct hb_uw_proc proc;
@@ -177,6 +179,7 @@ static __noinline bool find_rule(struct uw_walk *walk, __u64 off)
 	void *rows, *index;
 
 	walk->rule = HB_CFI_RULE(HB_CFI_GAP, 0, 0);
+	walk->is_start = 0;
 	if (off >> 32 || page >= walk->table.page_cnt)
 		return true;
 	index = bpf_map_lookup_elem(&uw_index, &walk->map.table);
@@ -187,8 +190,10 @@ static __noinline bool find_rule(struct uw_walk *walk, __u64 off)
 	if (!range)
 		return false;
 	row = hb_unwind_find_row(rows, range, off);
-	if (row)
+	if (row) {
 		walk->rule = row->rule;
+		walk->is_start = row->off == off;
+	}
 	return true;
 }
 
@@ -267,9 +272,26 @@ static __always_inline __u32 step_by_frame_pointer(struct uw_walk *walk)
 		return next;
 	walk->stack.fp_steps++;
 	if (walk->regs.pc && walk->regs.pc != walk->trampoline &&
-	    !find_map(walk, walk->regs.pc - 1))
+	    !find_map(walk, walk->regs.pc - 1)) {
+		/* Either no return address, or code that was mapped since the last look. */
+		hb_request_maps(walk->stack.tgid, walk->stack.epoch, walk->regs.pc - 1);
 		return HB_LOSS_STACK_FP;
+	}
 	return HB_UNWIND_ON;
+}
+
+/*
+ * Nobody called a signal's return stub or the function where a coroutine begins: the address on the
+ * stack is their first byte, and their rows begin one before. Names are looked up there exactly.
+ */
+static __always_inline void mark_stub(struct uw_walk *walk)
+{
+	__u32 n = walk->stack.cnt - 1;
+
+	if (walk->is_start && !walk->regs.exact)
+		walk->stack.exact[(n / 64) & 1] |= 1ULL << (n & 63);
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_SIGNAL)
+		hb_stat_add(HB_STAT_SIGNAL_FRAMES, 1);
 }
 
 /* From the frame in the registers to its caller. */
@@ -288,8 +310,8 @@ static __always_inline __u32 step(struct uw_walk *walk)
 		return HB_LOSS_STACK_NO_TABLE;
 	if (HB_CFI_KIND(walk->rule) == HB_CFI_GAP)
 		return step_by_frame_pointer(walk);
-	if (HB_CFI_KIND(walk->rule) == HB_CFI_SIGNAL)
-		hb_stat_add(HB_STAT_SIGNAL_FRAMES, 1);
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_STOP || HB_CFI_KIND(walk->rule) == HB_CFI_SIGNAL)
+		mark_stub(walk);
 	if (HB_CFI_KIND(walk->rule) == HB_CFI_BIG) {
 		const struct hb_cfi_big *big;
 

@@ -217,11 +217,16 @@ static struct table table_build(struct unwind_table *table, const struct elf_fil
 	fresh.err = cfi_build(elf, &cfi);
 	if (!fresh.err)
 		fresh.err = table_upload(table, &cfi, id, &fresh);
+	if (fresh.err == -ENODATA) {
+		/* Mostly data in the shape of a library: no call ever comes from there. */
+		table->stats.failed++;
+		log_debug("%s: no call frame information", elf_file_name(elf));
+		return fresh;
+	}
 	if (fresh.err) {
 		table->stats.failed++;
 		log_warn("%s: no unwind table, stacks will end there: %s", elf_file_name(elf),
-			 fresh.err == -ENODATA ? "no call frame information"
-					       : strerror(-fresh.err));
+			 strerror(-fresh.err));
 		return fresh;
 	}
 	if (cfi.fde_dropped)
