@@ -64,7 +64,7 @@ static const char *const jumps_to[] = {
 };
 
 static const char *const part_of[] = {
-#define PART_OF(id, text) [HB_FN_##id] = "part of " text,
+#define PART_OF(id, text) [HB_FN_##id] = "is part of " text,
 	HB_FN_LIST(PART_OF)
 #undef PART_OF
 };

@@ -28,7 +28,7 @@ struct allocators_fn {
 /*
  * The entry points of one file, sorted by off, at most HB_WRAPPER_MAX; `silent` ones included.
  * Calls made from inside any of them are nested. That is why there may also be pieces of an entry
- * point that lie elsewhere, silent ("part of realloc"); a silent one that only jumps calls none.
+ * point that lie elsewhere, silent ("is part of realloc"); a silent one that only jumps calls none.
  */
 struct allocators_set {
 	struct allocators_fn *fns; /* owned */

@@ -40,11 +40,13 @@ int elf_file_fd(const struct elf_file *file);
 /* The name given at open; borrowed. */
 const char *elf_file_name(const struct elf_file *file);
 
+/* Longer build ids are taken for garbage; linkers write 16 or 20 bytes. */
+#define ELF_FILE_BUILD_ID_MAX 64
+
 /*
  * GNU build id, borrowed, at most ELF_FILE_BUILD_ID_MAX bytes; *len is its length, 0 and NULL if
  * there is none.
  */
-#define ELF_FILE_BUILD_ID_MAX 64
 const uint8_t *elf_file_build_id(const struct elf_file *file, size_t *len);
 
 /* DT_SONAME, borrowed; NULL if there is none. */
