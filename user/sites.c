@@ -19,7 +19,7 @@
 /* A site in the making. */
 struct group {
 	UT_hash_handle hh;
-	char *name;
+	char *key; /* its whole name */
 	struct site site;
 	const uint32_t *last_stack; /* the one that was counted last */
 };
@@ -31,23 +31,29 @@ struct grouping {
 	struct group *groups;
 };
 
+/* Bytes of an operator's name at `text`, whose brackets are no brackets; 0: it is none. */
+static size_t operator_len(const char *text)
+{
+	size_t len = strlen("operator"), sign;
+
+	if (strncmp(text, "operator", len) != 0)
+		return 0;
+	sign = strspn(text + len, "<>=-");
+	return len + (sign ? sign : strncmp(text + len, "()", 2) ? 0 : 2);
+}
+
 /*
  * Bytes of `name` before the arguments of a C++ function: up to the first top-level parentheses
  * that are no qualifier ("(anonymous namespace)::", "f(int)::{lambda()#1}::").
  */
 static size_t bare_len(const char *name)
 {
-	size_t i = 0, open = 0, depth = 0;
+	size_t open = 0, depth = 0;
 
-	while (name[i]) {
-		if (!strncmp(name + i, "operator", 8)) {
-			size_t sign = strspn(name + i + 8, "<>=-");
-
-			i += 8 + sign;
-			if (!sign && !strncmp(name + i, "()", 2))
-				i += 2;
+	for (size_t i = 0, skip; name[i]; i += skip ? skip : 1) {
+		skip = operator_len(name + i);
+		if (skip)
 			continue;
-		}
 		if (name[i] == '(' && !depth)
 			open = i;
 		if (strchr("<({[", name[i]))
@@ -55,9 +61,30 @@ static size_t bare_len(const char *name)
 		else if (strchr(">)}]", name[i]) && depth && !--depth && name[i] == ')' &&
 			 strncmp(name + i + 1, "::", 2))
 			return open;
-		i++;
 	}
-	return i;
+	return strlen(name);
+}
+
+/*
+ * Writes `name` without arguments, those of templates included: "std::map<>::operator[]". A '<'
+ * that follows no name is part of one ("<T as Trait>::f", "f::<lambda>").
+ */
+static void put_short(const char *name, FILE *out)
+{
+	size_t len = bare_len(name), depth = 0;
+
+	for (size_t i = 0, part; i < len; i += part) {
+		bool opens = name[i] == '<' && i > 0 && !strchr(": <(", name[i - 1]);
+
+		part = operator_len(name + i);
+		part = part ? part : 1;
+		if (part == 1 && name[i] == '>' && depth)
+			depth--;
+		if (!depth)
+			fwrite(&name[i], 1, part, out);
+		if (part == 1 && (depth ? name[i] == '<' : opens))
+			depth++;
+	}
 }
 
 /* Compiles drop_frames (RE2, whole names) for regexec(); "(?:" is its only foreign syntax. */
@@ -76,15 +103,15 @@ static int compile_drop_frames(regex_t *regex)
 		source += !strncmp(source, "(?:", 3) ? 3 : 1;
 	}
 	snprintf(text + len, 3, ")$");
-	err = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
+	err = regcomp(regex, text, REG_EXTENDED);
 	return err == REG_ESPACE ? -ENOMEM : err ? -EINVAL : 0;
 }
 
 static bool is_allocator(const regex_t *regex, const char *name)
 {
-	_cleanup_free_ char *bare = strndup(name, bare_len(name));
+	regmatch_t bare = {.rm_so = 0, .rm_eo = (regoff_t)bare_len(name)};
 
-	return bare && !regexec(regex, bare, 0, NULL, 0);
+	return !regexec(regex, name, 1, &bare, REG_STARTEND);
 }
 
 /* Fills g->hidden: everything inside the outermost frame with an allocator's name. */
@@ -122,12 +149,14 @@ static size_t frame_cnt(const struct profile_location *location)
 static struct sites_position find_site(const struct grouping *g,
 				       const struct profile_sample *sample)
 {
+	const struct profile_location *leaf;
 	bool found_user = false;
+	size_t hidden;
 
 	for (size_t i = sample->location_cnt; i-- > 0;) {
 		uint32_t location = sample->locations[i];
-		size_t hidden = g->hidden[location];
 
+		hidden = g->hidden[location];
 		if (!hidden)
 			found_user = true;
 		else if (found_user && hidden == g->profile->locations[location].names.cnt)
@@ -135,7 +164,9 @@ static struct sites_position find_site(const struct grouping *g,
 		else if (found_user)
 			return (struct sites_position){i, hidden};
 	}
-	return (struct sites_position){0, 0};
+	leaf = &g->profile->locations[sample->locations[0]];
+	hidden = g->hidden[sample->locations[0]];
+	return (struct sites_position){0, hidden < leaf->names.cnt ? hidden : 0};
 }
 
 /* The part of `path` after the last slash. */
@@ -154,9 +185,7 @@ void sites_put_name(const struct profile *profile, const struct profile_sample *
 	const struct profile_mapping *mapping;
 
 	if (location->names.cnt) {
-		const char *name = location->names.frames[position.frame].name;
-
-		fprintf(out, "%.*s", (int)bare_len(name), name);
+		put_short(location->names.frames[position.frame].name, out);
 		return;
 	}
 	if (!location->mapping) {
@@ -168,50 +197,53 @@ void sites_put_name(const struct profile *profile, const struct profile_sample *
 		location->pc - mapping->start + mapping->off);
 }
 
-/* The name of a site and where that is; NULL: no memory. */
-static char *site_name(const struct profile *profile, const struct profile_sample *sample,
-		       struct sites_position position)
+/* The name of a site, `whole` or short, and where that is; NULL: no memory. */
+static char *site_text(const struct profile *profile, const struct profile_sample *sample,
+		       struct sites_position position, bool whole)
 {
 	const struct profile_location *location =
 		&profile->locations[sample->locations[position.location]];
 	const struct symbolize_frame *frame =
 		location->names.cnt ? &location->names.frames[position.frame] : NULL;
-	char *name = NULL;
+	char *text = NULL;
 	size_t len;
-	FILE *stream = open_memstream(&name, &len);
+	FILE *stream = open_memstream(&text, &len);
 
 	if (!stream)
 		return NULL;
-	sites_put_name(profile, sample, position, stream);
+	if (frame && whole)
+		fputs(frame->name, stream);
+	else
+		sites_put_name(profile, sample, position, stream);
 	if (frame && frame->file)
 		fprintf(stream, "  %s:%" PRIu32, base_name(frame->file), frame->line);
 	if (fclose(stream)) {
-		free(name);
+		free(text);
 		return NULL;
 	}
-	return name;
+	return text;
 }
 
 /* The group of `sample`'s site, a new one with zeros; NULL: no memory. */
 static struct group *group_of(struct grouping *g, const struct profile_sample *sample,
 			      struct sites_position position)
 {
-	_cleanup_free_ char *name = site_name(g->profile, sample, position);
+	_cleanup_free_ char *key = site_text(g->profile, sample, position, true);
 	_cleanup_free_ struct group *fresh = NULL;
 	struct group *group;
 
-	if (!name)
+	if (!key)
 		return NULL;
-	HASH_FIND_STR(g->groups, name, group);
+	HASH_FIND_STR(g->groups, key, group);
 	if (group)
 		return group;
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
 		return NULL;
-	HASH_ADD_KEYPTR(hh, g->groups, name, strlen(name), fresh);
+	HASH_ADD_KEYPTR(hh, g->groups, key, strlen(key), fresh);
 	if (!fresh->hh.tbl)
 		return NULL;
-	fresh->name = take_ptr(name);
+	fresh->key = take_ptr(key);
 	return take_ptr(fresh);
 }
 
@@ -263,12 +295,14 @@ static int add_sample(struct grouping *g, const struct profile_sample *sample)
 static int compare_sites(const void *a_, const void *b_)
 {
 	const struct site *a = a_, *b = b_;
+	int order;
 
 	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? 1 : -1;
 	if (a->alloc_bytes != b->alloc_bytes)
 		return a->alloc_bytes < b->alloc_bytes ? 1 : -1;
-	return strcmp(a->name, b->name);
+	order = strcmp(a->name, b->name);
+	return order ? order : (a->largest > b->largest) - (a->largest < b->largest);
 }
 
 static void grouping_clear(struct grouping *g)
@@ -278,7 +312,7 @@ static void grouping_clear(struct grouping *g)
 	HASH_ITER(hh, g->groups, group, next)
 	{
 		HASH_DEL(g->groups, group);
-		free(group->name);
+		free(group->key);
 		free(group);
 	}
 	free(g->hidden);
@@ -298,9 +332,14 @@ int sites_make(const struct profile *profile, struct sites *out)
 	if (!sites.sites)
 		return -ENOMEM;
 	for (struct group *group = g.groups; group; group = group->hh.next) {
-		sites.sites[sites.cnt] = group->site;
-		sites.sites[sites.cnt++].name = take_ptr(group->name);
-		sites_add(&group->site, &sites.sum);
+		struct site *site = &sites.sites[sites.cnt];
+
+		*site = group->site;
+		site->name = site_text(profile, site->largest, site->position, false);
+		if (!site->name)
+			return -ENOMEM;
+		sites.cnt++;
+		sites_add(site, &sites.sum);
 	}
 	qsort(sites.sites, sites.cnt, sizeof(*sites.sites), compare_sites);
 	*out = sites;

@@ -21,7 +21,7 @@ struct sites_position {
 
 /* One site, or a sum of sites. */
 struct site {
-	char *name;			      /* "function  file:line"; NULL for a sum */
+	char *name;			      /* "function  file:line", short; NULL for a sum */
 	double bytes, objects;		      /* in use, or allocated where inuse is not tracked */
 	double alloc_bytes;		      /* allocated */
 	double variance;		      /* of bytes */
@@ -53,7 +53,10 @@ void sites_add(const struct site *site, struct site *sum);
 bool sites_to_caller(const struct profile *profile, const struct profile_sample *sample,
 		     struct sites_position *position);
 
-/* Writes the name of a frame without arguments, else file+offset, else the address. */
+/*
+ * Writes the name of a frame without arguments of functions and templates, else file+offset, else
+ * the address.
+ */
 void sites_put_name(const struct profile *profile, const struct profile_sample *sample,
 		    struct sites_position position, FILE *out);
 

@@ -120,28 +120,62 @@ static void put_row(const struct table *table, const struct site *site, const ch
 		    count_text(site->objects, objects), top_bytes(site->alloc_bytes, alloc), text);
 }
 
-/* The way to the site, of the stack that holds most. */
+/* Between the code that people know and the allocator there is much that they never wrote. */
+static bool is_plumbing(const struct profile *profile, const struct profile_sample *sample,
+			struct sites_position position)
+{
+	static const char *const prefixes[] = {
+		"std::", "__gnu_cxx::", "alloc::", "core::", "<alloc::", "<core::", "<std::"};
+	const struct symbolize_result *names =
+		&profile->locations[sample->locations[position.location]].names;
+
+	for (size_t i = 0; names->cnt && i < ARRAY_CNT(prefixes); i++)
+		if (!strncmp(names->frames[position.frame].name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* Names the callers of a site, those of the stack that holds most; false: it has none. */
+static bool put_chain(const struct table *table, const struct site *site, FILE *out)
+{
+	struct sites_position position = site->position;
+	size_t cnt = 0, skipped = 0;
+
+	while (sites_to_caller(table->profile, site->largest, &position)) {
+		if (is_plumbing(table->profile, site->largest, position)) {
+			skipped++;
+			continue;
+		}
+		if (skipped)
+			fprintf(out, " <- (%zu std)", skipped);
+		skipped = 0;
+		if (cnt++ == CALLERS_MAX) {
+			fputs(" <- ..", out);
+			return true;
+		}
+		fputs(" <- ", out);
+		sites_put_name(table->profile, site->largest, position, out);
+	}
+	if (skipped)
+		fprintf(out, " <- (%zu std)", skipped);
+	return cnt || skipped;
+}
+
+/* The second line of a site: how it was reached. */
 static void put_callers(const struct table *table, const struct site *site)
 {
 	_cleanup_free_ char *line = NULL;
-	struct sites_position position = site->position;
-	size_t len, cnt = 0;
+	bool has_callers;
+	size_t len;
 	FILE *stream = open_memstream(&line, &len);
 
 	if (!stream)
 		return;
 	fprintf(stream, "%*s", table->profile->tracks_inuse ? 39 : 28, "");
-	while (sites_to_caller(table->profile, site->largest, &position)) {
-		if (cnt++ == CALLERS_MAX) {
-			fputs(" <- ..", stream);
-			break;
-		}
-		fputs(" <- ", stream);
-		sites_put_name(table->profile, site->largest, position, stream);
-	}
+	has_callers = put_chain(table, site, stream);
 	if (site->cnt > 1)
 		fprintf(stream, "  (largest of %zu stacks)", site->cnt);
-	if (!fclose(stream) && (cnt || site->cnt > 1))
+	if (!fclose(stream) && has_callers)
 		put_line(table, line);
 }
 
@@ -194,7 +228,8 @@ static void put_sites(const struct table *table, const struct sites *sites, size
 	if (rest.cnt) {
 		char text[64];
 
-		snprintf(text, sizeof(text), "(%zu more sites)", rest.cnt);
+		snprintf(text, sizeof(text), "(%zu more site%s)", rest.cnt,
+			 rest.cnt == 1 ? "" : "s");
 		put_row(table, &rest, text);
 	}
 	put_row(table, &sites->sum, "total");

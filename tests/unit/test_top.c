@@ -148,19 +148,46 @@ TEST(standard_error_is_that_of_independent_draws)
 	CHECK(fabs(sqrt(profile_variance(sample, true)) / estimate - sqrt((1 - p) / 20)) < 1e-9);
 }
 
+/* Frames of the language's library say how, not who. */
+TEST(plumbing_is_counted_and_not_named)
+{
+	struct profile profile = fixture_profile(RATE);
+	struct symbolize_frame frames[] = {
+		{"operator new", "", NULL, 0, 0}, {"std::a<int>::b", "", NULL, 0, 0},
+		{"std::c", "", NULL, 0, 0},	  {"__gnu_cxx::d", "", NULL, 0, 0},
+		{"work", "", NULL, 0, 0},	  {"std::thread", "", NULL, 0, 0}};
+	struct profile_location location = {.names = {frames, 6}};
+	uint32_t stack[] = {0};
+
+	profile.samples[0].locations = stack;
+	profile.samples[0].location_cnt = 1;
+	profile.locations = &location;
+	profile.location_cnt = profile.sample_cnt = 1;
+	CHECK(strstr(table_of(&profile, 1, 0), "std::a<>::b\n"));
+	CHECK(strstr(buf, " <- (2 std) <- work <- (1 std)\n"));
+}
+
 TEST(arguments_are_cut_from_names_but_qualifiers_are_not)
 {
 	static const char *const cases[][2] = {
 		{"main", "main"},
 		{"f(int)", "f"},
-		{"a::b<void (int)>::c(char const*) const", "a::b<void (int)>::c"},
+		{"a::b<void (int)>::c(char const*) const", "a::b<>::c"},
 		{"(anonymous namespace)::f()", "(anonymous namespace)::f"},
 		{"f(int)::{lambda(char)#1}::operator()(char) const",
 		 "f(int)::{lambda(char)#1}::operator()"},
 		{"operator<<(S&, int)", "operator<<"},
 		{"S::operator->() const", "S::operator->"},
 		{"<T as core::Trait>::go", "<T as core::Trait>::go"},
+		{"std::map<int, std::less<int> >::operator[](int&&)", "std::map<>::operator[]"},
+		{"<alloc::vec::Vec<T> as core::Trait<U>>::go",
+		 "<alloc::vec::Vec<> as core::Trait<>>::go"},
+		{"f(int)::<lambda(char)>::operator()(char) const",
+		 "f(int)::<lambda(char)>::operator()"},
+		{"bool operator< <int>(S<int> const&)", "bool operator< <int>"},
 		{"odd(", "odd("},
+		{"odd<", "odd<"},
+		{"odd>", "odd>"},
 	};
 	struct symbolize_frame frame = {NULL, "", NULL, 0, 0};
 	struct profile_location location = {.names = {&frame, 1}};
