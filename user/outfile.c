@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio_ext.h>
 #include <string.h>
@@ -76,6 +75,11 @@ static int named_fd(const char *path)
 		return fd > INT_MAX ? -1 : (int)fd;
 	}
 	return -1;
+}
+
+bool outfile_is_stdout(const char *path)
+{
+	return named_fd(path) == STDOUT_FILENO;
 }
 
 /* What lies at `path`: 1 to be written directly, 0 to be replaced or nothing, -errno, logged. */

@@ -8,9 +8,13 @@
 #ifndef OUTFILE_H
 #define OUTFILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct outfile;
+
+/* True if `path` is a name of our standard output: data goes there, so talk must not. */
+bool outfile_is_stdout(const char *path);
 
 /*
  * Checks at start that `path` can be created, by creating the file beside it, so that a long run

@@ -281,6 +281,10 @@ TEST(names_of_descriptors)
 		CHECK_EQ(errs[i], 0);
 	CHECK_EQ(size_of("stdout"), 4);
 	CHECK_EQ(mode_of("stdout"), 0644);
+	for (size_t i = 0; i < 4; i++)
+		CHECK(outfile_is_stdout(names[i]));
+	CHECK(!outfile_is_stdout("/dev/stderr"));
+	CHECK(!outfile_is_stdout("stdout"));
 	CHECK_EQ(check_quietly("/dev/fd/777"), -EBADF);
 }
 
