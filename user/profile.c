@@ -108,10 +108,11 @@ static void note_memory(struct notes *notes, const struct profile_memory *memory
 			note(notes, "%s = %" PRIu64, rows[i].name, rows[i].bytes);
 }
 
-/* All statistics in one line: pprof shows every comment above every table. */
+/* All statistics but zeros in one line: pprof shows every comment above every table. */
 static void note_stats(struct notes *notes, const struct profile *profile)
 {
 	_cleanup_free_ char *line = NULL;
+	bool some = false;
 	size_t len;
 	FILE *stream = open_memstream(&line, &len);
 
@@ -119,9 +120,13 @@ static void note_stats(struct notes *notes, const struct profile *profile)
 		notes->err = -ENOMEM;
 		return;
 	}
-	for (size_t i = 0; i < profile->stat_cnt; i++)
-		fprintf(stream, "%s%s = %" PRIu64, i ? ", " : "", profile->stats[i].text,
+	for (size_t i = 0; i < profile->stat_cnt; i++) {
+		if (!profile->stats[i].count)
+			continue;
+		fprintf(stream, "%s%s = %" PRIu64, some ? ", " : "", profile->stats[i].text,
 			profile->stats[i].count);
+		some = true;
+	}
 	if (fclose(stream))
 		notes->err = -ENOMEM;
 	else if (len)
