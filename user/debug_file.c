@@ -29,8 +29,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What compressed sections may claim to hold, summed up; files that claim more have no DWARF. */
-#define DECOMPRESSED_MAX_BYTES (8ULL << 30)
+/*
+ * What compressed sections may claim to hold, summed up; files that claim more have no DWARF.
+ * Debug information shrinks to a third, made-up bytes to a thousandth.
+ */
+#define DECOMPRESSED_MAX_BYTES	(8ULL << 30)
+#define DECOMPRESSED_FREE_BYTES (64ULL << 20)
+#define DECOMPRESSED_MAX_RATIO	30
 /* What .gnu_debugdata may need, for its contents and for decompressing them. */
 #define MINI_MAX_BYTES (256ULL << 20)
 
@@ -164,7 +169,7 @@ static uint64_t zdebug_bytes(Elf_Scn *scn)
 static bool decompression_is_sane(Elf *elf)
 {
 	Elf_Scn *scn = NULL;
-	uint64_t sum = 0;
+	uint64_t sum = 0, stored = 0;
 	size_t names;
 
 	if (elf_getshdrstrndx(elf, &names))
@@ -182,7 +187,29 @@ static bool decompression_is_sane(Elf *elf)
 			size = gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
 		else if (name && !strncmp(name, ".zdebug", 7))
 			size = zdebug_bytes(scn);
+		if (size)
+			stored += shdr.sh_size;
 		if (__builtin_add_overflow(sum, size, &sum) || sum > DECOMPRESSED_MAX_BYTES)
+			return false;
+	}
+	return sum <= DECOMPRESSED_FREE_BYTES || sum / DECOMPRESSED_MAX_RATIO <= stored;
+}
+
+/*
+ * libdw 0.188 takes for granted that sections of strings end with a zero byte. To be asked once
+ * they are decompressed, which dwarf_begin_elf() does.
+ */
+static bool strings_are_terminated(Elf *elf)
+{
+	static const char *const names[] = {".debug_str", ".debug_line_str", ".debug_str.dwo",
+					    ".zdebug_str", ".zdebug_line_str"};
+
+	for (size_t i = 0; i < ARRAY_CNT(names); i++) {
+		Elf_Scn *scn = debug_search_section(elf, names[i]);
+		Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+
+		if (data && data->d_size &&
+		    (!data->d_buf || ((char *)data->d_buf)[data->d_size - 1]))
 			return false;
 	}
 	return true;
@@ -190,7 +217,15 @@ static bool decompression_is_sane(Elf *elf)
 
 static Dwarf *open_dwarf(Elf *elf)
 {
-	return elf && decompression_is_sane(elf) ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+	Dwarf *dwarf = NULL;
+
+	if (elf && decompression_is_sane(elf))
+		dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (dwarf && !strings_are_terminated(elf)) {
+		dwarf_end(dwarf);
+		return NULL;
+	}
+	return dwarf;
 }
 
 /*
@@ -327,6 +362,7 @@ bool debug_file_split_unit(const struct debug_file *debug, Dwarf_Die *cudie, Dwa
 {
 	int fd = debug->separate.elf ? debug->separate.fd : debug->main_fd;
 	Dwarf_Attribute dwo, comp_dir;
+	Dwarf_Die found = {0};
 	Dwarf_Half version;
 	uint8_t unit_type;
 
@@ -338,6 +374,9 @@ bool debug_file_split_unit(const struct debug_file *debug, Dwarf_Die *cudie, Dwa
 	if (!dwo_paths_are_sane(fd, dwarf_formstring(&dwo),
 				dwarf_formstring(dwarf_attr(cudie, DW_AT_comp_dir, &comp_dir))))
 		return false;
-	return !dwarf_cu_info(cudie->cu, &version, &unit_type, NULL, split, NULL, NULL, NULL) &&
-	       split->addr;
+	if (dwarf_cu_info(cudie->cu, &version, &unit_type, NULL, &found, NULL, NULL, NULL) ||
+	    !found.addr || !strings_are_terminated(dwarf_getelf(dwarf_cu_getdwarf(found.cu))))
+		return false;
+	*split = found;
+	return true;
 }

@@ -25,12 +25,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nesting of namespaces and types. */
-#define DEPTH_MAX 64
+/* Nesting of namespaces, functions and types. */
+#define DEPTH_MAX 32
 /* Nesting of blocks and inlined functions. */
 #define BLOCK_DEPTH_MAX 256
-/* DIEs and ranges read in the life of an index; some ten seconds' worth. */
-#define STEPS_MAX 200000000
+/* DIEs and ranges read in the life of an index; some seconds' worth. */
+#define STEPS_MAX 50000000
 
 struct unit {
 	Dwarf_Die die;	     /* has the line table */
@@ -312,6 +312,17 @@ struct chain {
 	size_t cnt;
 };
 
+static bool has_pc(struct debug_index *index, Dwarf_Die *die, uint64_t vma)
+{
+	Dwarf_Addr base, low, high;
+	ptrdiff_t off = 0;
+
+	while ((off = dwarf_ranges(die, off, &base, &low, &high)) > 0 && !out_of_steps(index))
+		if (vma >= low && vma < high)
+			return true;
+	return false;
+}
+
 /* Appends the inlined functions below `parent` that have `vma`. True if there were any. */
 static bool read_inlined(struct debug_index *index, Dwarf_Die *parent, uint64_t vma, int depth,
 			 struct chain *chain)
@@ -328,7 +339,7 @@ static bool read_inlined(struct debug_index *index, Dwarf_Die *parent, uint64_t 
 		if (!inlined && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block &&
 		    tag != DW_TAG_catch_block)
 			continue;
-		if (dwarf_haspc(&die, vma) <= 0)
+		if (!has_pc(index, &die, vma))
 			continue;
 		if (inlined)
 			chain->dies[chain->cnt++] = die;
@@ -363,6 +374,12 @@ struct place {
 	uint32_t line;
 };
 
+/* libdw's word for a file number that the table does not have. */
+static const char *known_file(const char *file)
+{
+	return file && strcmp(file, "???") ? file : NULL;
+}
+
 static struct place place_of_vma(struct unit *unit, uint64_t vma)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(&unit->die, vma);
@@ -371,7 +388,7 @@ static struct place place_of_vma(struct unit *unit, uint64_t vma)
 
 	if (!line)
 		return place;
-	place.file = dwarf_linesrc(line, NULL, NULL);
+	place.file = known_file(dwarf_linesrc(line, NULL, NULL));
 	if (!dwarf_lineno(line, &number) && number > 0)
 		place.line = number;
 	return place;
@@ -388,14 +405,23 @@ static struct place place_of_call(Dwarf_Die *die)
 
 	if (dwarf_diecu(die, &unit, NULL, NULL) && !dwarf_getsrcfiles(&unit, &files, &cnt) &&
 	    number < cnt)
-		place.file = dwarf_filesrc(files, number, NULL, NULL);
+		place.file = known_file(dwarf_filesrc(files, number, NULL, NULL));
 	return place;
+}
+
+/* Where the function starts; of a split one, its first part. */
+static uint64_t entry_of(Dwarf_Die *die)
+{
+	Dwarf_Addr base, low, high;
+
+	if (!dwarf_entrypc(die, &low) || dwarf_ranges(die, 0, &base, &low, &high) > 0)
+		return low;
+	return 0;
 }
 
 static struct debug_frame frame_of(Dwarf_Die *die, struct place place)
 {
 	struct debug_frame frame = {.file = place.file, .line = place.line};
-	Dwarf_Addr entry;
 	int line;
 
 	frame.linkage_name = string_of(die, DW_AT_linkage_name);
@@ -405,8 +431,7 @@ static struct debug_frame frame_of(Dwarf_Die *die, struct place place)
 	if (!dwarf_decl_line(die, &line) && line > 0)
 		frame.start_line = line;
 	frame.inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine;
-	if (!frame.inlined && !dwarf_entrypc(die, &entry))
-		frame.entry_vma = entry;
+	frame.entry_vma = frame.inlined ? 0 : entry_of(die);
 	return frame;
 }
 

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,18 @@ static size_t symbol_len(const char *symbol)
 	return version && version > symbol ? (size_t)(version - symbol) : strlen(symbol);
 }
 
+/* Is `name` in the mangled `symbol`? Names of operators are, but spelled differently. */
+static bool is_in_mangled(const char *symbol, const char *name)
+{
+	int len = strcspn(name, "<");
+	char element[128];
+
+	if (name[0] == '~' || !strncmp(name, "operator", 8))
+		return true;
+	snprintf(element, sizeof(element), "%d%.*s", len, len, name);
+	return strstr(symbol, element);
+}
+
 /*
  * Is `symbol`, which starts where the function `name` starts, a better name for it? Yes if it is
  * the mangled form where DWARF has only the plain name (clang -gline-tables-only), or the public
@@ -188,7 +201,7 @@ static bool is_better(const char *symbol, const char *name)
 	size_t name_len = strlen(name), len = symbol_len(symbol);
 
 	if (is_mangled(symbol))
-		return strstr(symbol, name);
+		return is_in_mangled(symbol, name);
 	return name_len > len && name[name_len - len - 1] == '_' &&
 	       !strncmp(name + name_len - len, symbol, len);
 }

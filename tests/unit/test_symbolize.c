@@ -2,15 +2,13 @@
 /*
  * symbolize on DWARF: one small program with an inlined chain, built and taken apart in many ways;
  * names, files and lines must come out the same wherever they are found, and only from files that
- * belong. ELF symbols alone are tested in test_symbol_index.c.
+ * belong. ELF symbols alone are tested in test_symbol_index.c, other languages in test_names.c.
  */
 #include "check.h"
 #include "elf_file.h"
 #include "scratch.h"
-#include "symbolize.h"
+#include "subject.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 /* The address asked for is `site`, a nop of its own. */
@@ -33,50 +31,6 @@ static const char chain_source[] =
 	"	outer_function();\n"
 	"	return 0;\n"
 	"}\n";
-
-/* A symbolizer with one file. */
-struct subject {
-	struct symbolizer *symbolizer;
-	struct elf_file *file;
-	struct symbolize_result result;
-};
-
-static void subject_close(struct subject *subject)
-{
-	symbolizer_free(subject->symbolizer);
-	elf_file_free(subject->file);
-	*subject = (struct subject){0};
-}
-
-/* `name` is where the file is for the process whose root is the directory `root` (NULL: -1). */
-static bool subject_open_as(struct subject *subject, const char *path, const char *name,
-			    const char *root)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int root_fd = root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	*subject = (struct subject){.symbolizer = symbolizer_new()};
-	if (!subject->symbolizer || fd < 0 || elf_file_open(fd, name, &subject->file))
-		return false;
-	symbolizer_prepare(subject->symbolizer, subject->file, root_fd);
-	if (root_fd >= 0)
-		close(root_fd);
-	return true;
-}
-
-static bool subject_lookup(struct subject *subject, uint64_t vma)
-{
-	return vma && !symbolizer_lookup(subject->symbolizer, subject->file, vma, &subject->result);
-}
-
-/* Opens and looks up in one go. */
-static bool ask(struct subject *subject, const char *path, const char *root, uint64_t vma)
-{
-	char name[512];
-
-	snprintf(name, sizeof(name), "%s/%s", scratch_dir(), path);
-	return subject_open_as(subject, path, name, root) && subject_lookup(subject, vma);
-}
 
 static bool frame_is(const struct symbolize_frame *frame, const char *name, const char *file,
 		     uint32_t line, uint32_t start_line)
@@ -118,7 +72,7 @@ static uint64_t build_chain(const char *compiler, const char *flags, const char 
 static bool has_whole_chain(const char *compiler, const char *flags)
 {
 	struct subject subject;
-	bool ok = ask(&subject, "chain", NULL, build_chain(compiler, flags, "chain")) &&
+	bool ok = subject_ask(&subject, "chain", NULL, build_chain(compiler, flags, "chain")) &&
 		  is_whole_chain(&subject.result);
 
 	subject_close(&subject);
@@ -156,7 +110,7 @@ TEST(answers_are_remembered)
 	const struct symbolize_frame *first;
 	uint64_t site = build_chain("gcc", "-g -O2", "chain");
 
-	CHECK(ask(&subject, "chain", NULL, site));
+	CHECK(subject_ask(&subject, "chain", NULL, site));
 	first = subject.result.frames;
 	CHECK(subject_lookup(&subject, site));
 	CHECK(subject.result.frames == first);
@@ -170,7 +124,7 @@ TEST(addresses_without_code_have_no_name)
 {
 	struct subject subject;
 
-	CHECK(ask(&subject, "chain", NULL, build_chain("gcc", "-g -O2", "chain")));
+	CHECK(subject_ask(&subject, "chain", NULL, build_chain("gcc", "-g -O2", "chain")));
 	for (uint64_t vma = 0; vma < 1 << 20; vma += 4093) {
 		CHECK(!symbolizer_lookup(subject.symbolizer, subject.file, vma, &subject.result));
 		for (size_t i = 0; i < subject.result.cnt; i++)
@@ -219,7 +173,7 @@ TEST(debuglink_without_build_id)
 	}
 	/* Not without a root, whatever there is in ours. */
 	CHECK(scratch_run("cp chain.debug root/app"));
-	CHECK(ask(&subject, "root/app/chain", NULL, site));
+	CHECK(subject_ask(&subject, "root/app/chain", NULL, site));
 	CHECK_EQ(subject.result.cnt, 0);
 	subject_close(&subject);
 }
@@ -325,12 +279,12 @@ TEST(minidebuginfo)
 	vma = scratch_nm("mini.full", "hidden");
 	CHECK(scratch_run("objcopy --only-keep-debug mini.full mini.syms && xz -f mini.syms && "
 			  "strip mini && objcopy --add-section .gnu_debugdata=mini.syms.xz mini"));
-	CHECK(ask(&subject, "mini", NULL, vma));
+	CHECK(subject_ask(&subject, "mini", NULL, vma));
 	CHECK(is_symbol(&subject.result, "hidden"));
 	subject_close(&subject);
 	CHECK(scratch_run("head -c 300 /dev/urandom >noise && objcopy --update-section "
 			  ".gnu_debugdata=noise mini"));
-	CHECK(ask(&subject, "mini", NULL, vma));
+	CHECK(subject_ask(&subject, "mini", NULL, vma));
 	CHECK_EQ(subject.result.cnt, 0);
 	subject_close(&subject);
 }
@@ -344,19 +298,19 @@ static bool split_dwarf_works(const char *compiler, const char *flags)
 	if (!scratch_run("rm -f *.dwo"))
 		return false;
 	site = build_chain(compiler, flags, "chain");
-	ok = ask(&subject, "chain", "/", site) && is_whole_chain(&subject.result);
+	ok = subject_ask(&subject, "chain", "/", site) && is_whole_chain(&subject.result);
 	subject_close(&subject);
 	/* The .dwo gone, or not where we may look: the function by its symbol, no error. */
-	ok = ok && ask(&subject, "chain", NULL, site) && subject.result.cnt == 1 &&
+	ok = ok && subject_ask(&subject, "chain", NULL, site) && subject.result.cnt == 1 &&
 	     frame_is(subject.result.frames, "outer_function", "chain.c", 3, 0);
 	subject_close(&subject);
-	ok = ok && scratch_run("rm *.dwo") && ask(&subject, "chain", "/", site) &&
+	ok = ok && scratch_run("rm *.dwo") && subject_ask(&subject, "chain", "/", site) &&
 	     subject.result.cnt == 1 &&
 	     frame_is(subject.result.frames, "outer_function", "chain.c", 3, 0);
 	subject_close(&subject);
 	/* A FIFO in its place does not block us. */
 	ok = ok && scratch_run("for d in chain-chain.dwo chain.dwo; do mkfifo $d; done") &&
-	     ask(&subject, "chain", "/", site) && subject.result.cnt == 1;
+	     subject_ask(&subject, "chain", "/", site) && subject.result.cnt == 1;
 	subject_close(&subject);
 	if (!ok)
 		fprintf(stderr, "with %s %s\n", compiler, flags);
@@ -394,8 +348,9 @@ TEST(dwz_supplement)
 		site = build_chain("gcc", flags, "chain");
 		CHECK(scratch_run("objcopy --only-keep-debug chain %s.debug", programs[i]));
 	}
-	CHECK(scratch_run("dwz -m root/usr/lib/debug/.dwz/common -M /usr/lib/debug/.dwz/common "
-			  "one.debug two.debug && readelf -S two.debug 2>/dev/null | grep -q debugaltlink"));
+	CHECK(scratch_run(
+		"dwz -m root/usr/lib/debug/.dwz/common -M /usr/lib/debug/.dwz/common "
+		"one.debug two.debug && readelf -S two.debug 2>/dev/null | grep -q debugaltlink"));
 	CHECK(scratch_run("strip chain && objcopy --add-gnu-debuglink=two.debug chain && "
 			  "cp chain two.debug root/app"));
 	CHECK(ask_in_root(&subject, "root", site));
@@ -414,6 +369,25 @@ TEST(dwz_supplement)
 	CHECK(ask_in_root(&subject, "root", site));
 	CHECK(!is_whole_chain(&subject.result));
 	subject_close(&subject);
+}
+
+/* libdw 0.188 would read beyond the end of such a section. */
+TEST(unterminated_strings_are_not_read)
+{
+	static const char *const sections[] = {".debug_str", ".debug_line_str"};
+	struct subject subject;
+	uint64_t site;
+
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		site = build_chain("gcc", "-gdwarf-5 -O2", "chain");
+		CHECK(scratch_run("objcopy --dump-section %s=strings chain && "
+				  "truncate -s -1 strings && printf x >>strings && "
+				  "objcopy --update-section %s=strings chain",
+				  sections[i], sections[i]));
+		CHECK(subject_ask(&subject, "chain", NULL, site));
+		CHECK(is_symbol(&subject.result, "outer_function"));
+		subject_close(&subject);
+	}
 }
 
 TEST(libc_has_lines_by_its_build_id)
