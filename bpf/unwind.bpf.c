@@ -355,7 +355,8 @@ static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgi
 	walk->regs.rbp_known = 1;
 	walk->regs.exact = 0;
 	walk->trampoline = 0;
-	if (bpf_core_field_exists(task->mm->uprobes_state.xol_area))
+	if (bpf_core_field_exists(task->mm->uprobes_state.xol_area) &&
+	    bpf_core_field_exists(struct xol_area, vaddr))
 		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	walk->hash = hb_config.stack_seed ^ ((__u64)epoch << 32 | tgid) * 0x9e3779b97f4a7c15;
 	walk->stack.check = ~walk->hash;
