@@ -17,7 +17,7 @@ VERSION := $(shell sed -n 's/^version //p' scripts/version)
 KARCH   := $(shell uname -m)
 BPFARCH := $(if $(filter x86_64,$(KARCH)),x86,$(KARCH))
 
-PKGS     := libbpf libdw libelf libprotobuf-c capstone zlib
+PKGS     := libbpf libdw libelf libprotobuf-c capstone liblzma zlib
 CFLAGS   ?= -O2 -g
 WARN     := -Wall -Wextra -Werror -Wswitch-enum -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CPPFLAGS += -D_GNU_SOURCE -DHEAPBPF_VERSION='"$(VERSION)"' -I$(BUILD) -include user/poison.h

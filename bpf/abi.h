@@ -69,52 +69,63 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 
 /*
  * Size classes of the sampler: below 2^HB_CLASS_BITS a class per size, above it 2^HB_CLASS_BITS
- * classes per power of two. Both sides use this function and the same table, so the estimate is
- * unbiased whatever the resolution (formula in user/sampling.h).
+ * classes per power of two. A class of 2^shift sizes begins at
+ *   ((class mod 2^HB_CLASS_BITS) + 2^HB_CLASS_BITS) << shift.
  */
 #define HB_CLASS_BITS 4
-static inline __attribute__((always_inline)) __u32 hb_size_class(__u64 size)
+
+/* The position of the highest bit of `value` (1 or more), by halving: BPF has no such instruction.
+ */
+static inline __attribute__((always_inline)) __u32 hb_log2(__u64 value)
 {
-	__u64 rest = size;
 	__u32 log2 = 0;
 
-	if (size < (1 << HB_CLASS_BITS))
-		return (__u32)size;
-	/* Position of the highest bit by halving; BPF has no instruction for it. */
-	if (rest >> 32) {
-		rest >>= 32;
-		log2 += 32;
+	for (__u32 half = 32; half; half /= 2) {
+		if (!(value >> half))
+			continue;
+		value >>= half;
+		log2 += half;
 	}
-	if (rest >> 16) {
-		rest >>= 16;
-		log2 += 16;
-	}
-	if (rest >> 8) {
-		rest >>= 8;
-		log2 += 8;
-	}
-	if (rest >> 4) {
-		rest >>= 4;
-		log2 += 4;
-	}
-	if (rest >> 2) {
-		rest >>= 2;
-		log2 += 2;
-	}
-	if (rest >> 1)
-		log2 += 1;
-	return ((log2 - HB_CLASS_BITS + 1) << HB_CLASS_BITS) +
-	       ((__u32)(size >> (log2 - HB_CLASS_BITS)) & ((1 << HB_CLASS_BITS) - 1));
+	return log2;
 }
-_Static_assert(HB_CLASS_CNT >= ((64 - HB_CLASS_BITS + 1) << HB_CLASS_BITS),
-	       "every 64-bit size has a class");
+
+/*
+ * The number that a random 32-bit number must stay below for an allocation of `size` bytes to be
+ * sampled, so that its probability is this / 2^32. `table` holds it for the first size of each
+ * class; in between it is interpolated. BPF draws against it and user space divides by it, so the
+ * estimate is unbiased whatever the resolution; how near it is to the law matters to those who
+ * scale a text profile by the law itself.
+ */
+static inline __attribute__((always_inline)) __u64 hb_threshold(const volatile __u64 *table,
+								__u64 size)
+{
+	__u32 steps = 1 << HB_CLASS_BITS, shift, class;
+	__u64 low, high, rest;
+
+	/* The masks change nothing (asserted below); they show the verifier the bound. */
+	if (size < steps)
+		return table[size & (HB_CLASS_CNT - 1)];
+	shift = hb_log2(size) - HB_CLASS_BITS;
+	class = ((shift + 1) << HB_CLASS_BITS) + ((__u32)(size >> shift) & (steps - 1));
+	low = table[class & (HB_CLASS_CNT - 1)];
+	high = table[(class + 1) & (HB_CLASS_CNT - 1)];
+	rest = size & ((1ULL << shift) - 1);
+	/* Keeps the product within 64 bits; 2^20 parts of a class are enough. */
+	if (shift > 20) {
+		rest >>= shift - 20;
+		shift = 20;
+	}
+	return low + ((high - low) * rest >> shift);
+}
+_Static_assert(HB_CLASS_CNT > ((64 - HB_CLASS_BITS + 1) << HB_CLASS_BITS),
+	       "every 64-bit size has a class, and the last one a successor");
 _Static_assert((HB_CLASS_CNT & (HB_CLASS_CNT - 1)) == 0, "the class index is masked in BPF");
 
 /*
  * All knobs, written once by loader before load; read-only in BPF.
  */
 struct hb_config {
-	/* Sampled iff a 32-bit random number is below threshold[class]; 2^32 is always. */
+	/* For hb_threshold(): by class, not falling, 2^32 is always. */
 	__u64 threshold[HB_CLASS_CNT];
 	__u64 stack_seed; /* random; seeds the stack ids, so no target can aim for a collision */
 	__u32 stack_max;  /* PCs kept of a stack, 1..HB_STACK_MAX */
@@ -240,7 +251,9 @@ struct hb_stack {
 	__u16 end;	/* HB_STACK_COMPLETE or an enum hb_loss of the STACK_ kind */
 	__u16 fp_steps; /* frames found by frame pointer */
 	__u16 pad;
-	/* Bit n of word n/64: pc[n] is the interrupted instruction itself (below a signal frame).
+	/*
+	 * Bit n of word n/64: pc[n] is looked up as it is and not as a return address: the
+	 * instruction that a signal interrupted, or the first one of a stub that is never called.
 	 */
 	__u64 exact[HB_STACK_MAX / 64];
 	__u64 pc[HB_STACK_MAX];

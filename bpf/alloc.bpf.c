@@ -98,6 +98,9 @@ static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct 
 		call->old = a;
 		break;
 	case HB_FN_POSIX_MEMALIGN:
+		/* EINVAL: no power of two, or not a multiple of a pointer's size. */
+		if (!b || (b & (b - 1)) || b % sizeof(void *))
+			return false;
 		call->out = a;
 		call->size = c;
 		break;

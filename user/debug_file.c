@@ -15,7 +15,6 @@
 #include "debug_search.h"
 #include "elf_file.h"
 
-#include <dlfcn.h>
 #include <dwarf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -111,15 +110,12 @@ Elf *debug_file_separate_elf(const struct debug_file *debug)
 
 /*
  * Decompresses xz data into part->image and returns its length, 0 on failure. Only trying tells
- * the length. liblzma is in the process because libdw needs it for the same section; libdw's own
- * way in (libdwfl) decompresses without any limit.
+ * the length. libdw uses liblzma for the same section, but its own way in (libdwfl) decompresses
+ * without any limit.
  */
 static size_t unxz(const Elf_Data *data, struct debug_part *part)
 {
-	__typeof__(&lzma_stream_buffer_decode) decode =
-		(__typeof__(decode))dlsym(RTLD_DEFAULT, "lzma_stream_buffer_decode");
-
-	for (size_t size = 1 << 20; decode && size <= MINI_MAX_BYTES; size *= 2) {
+	for (size_t size = 1 << 20; size <= MINI_MAX_BYTES; size *= 2) {
 		uint64_t memlimit = MINI_MAX_BYTES;
 		size_t in = 0, len = 0;
 		lzma_ret ret;
@@ -128,8 +124,8 @@ static size_t unxz(const Elf_Data *data, struct debug_part *part)
 		part->image = malloc(size);
 		if (!part->image)
 			return 0;
-		ret = decode(&memlimit, 0, NULL, data->d_buf, &in, data->d_size, part->image, &len,
-			     size);
+		ret = lzma_stream_buffer_decode(&memlimit, 0, NULL, data->d_buf, &in, data->d_size,
+						part->image, &len, size);
 		if (ret == LZMA_OK)
 			return len;
 		if (ret != LZMA_BUF_ERROR)

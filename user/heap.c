@@ -334,7 +334,7 @@ static int add_entries(struct builder *b, const struct entry *entries, size_t cn
 }
 
 /* Turns the raw counts into estimates. */
-static void scale_samples(struct profile *profile, const uint64_t *threshold)
+static void scale_samples(struct profile *profile, const __u64 *threshold)
 {
 	double alloc_carry[2] = {0}, inuse_carry[2] = {0};
 

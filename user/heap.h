@@ -17,7 +17,7 @@ struct heap_source {
 	pid_t tgid;
 	const char *comm;
 	uint64_t rate_bytes;
-	const uint64_t *threshold; /* HB_CLASS_CNT entries, as given to BPF */
+	const __u64 *threshold; /* HB_CLASS_CNT entries, as given to BPF */
 	int64_t time_ns, duration_ns;
 	bool tracks_inuse;
 	uint32_t epoch; /* the current image; in use of older ones ended with their exec */

@@ -27,7 +27,7 @@ struct loader {
 	struct ring_buffer *ring;
 	loader_event_fn *event_fn;
 	void *event_data;
-	uint64_t threshold[HB_CLASS_CNT]; /* as in the configuration */
+	__u64 threshold[HB_CLASS_CNT]; /* as in the configuration */
 };
 
 DEFINE_CLEANUP(loader, struct loader, loader_free)
@@ -251,7 +251,7 @@ void loader_poll_events(struct loader *loader)
 	ring_buffer__consume(loader->ring);
 }
 
-const uint64_t *loader_threshold(const struct loader *loader)
+const __u64 *loader_threshold(const struct loader *loader)
 {
 	return loader->threshold;
 }

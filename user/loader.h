@@ -75,7 +75,7 @@ int loader_event_fd(const struct loader *loader);
 void loader_poll_events(struct loader *loader);
 
 /* The table of probabilities in use, HB_CLASS_CNT entries; lives as long as the loader. */
-const uint64_t *loader_threshold(const struct loader *loader);
+const __u64 *loader_threshold(const struct loader *loader);
 
 /* Sums the counters over CPUs. 0 or -errno, logged. */
 int loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT]);

@@ -24,6 +24,11 @@ static bool is_directory(const char *path)
 	return path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode));
 }
 
+FILE *output_people(const struct opts *opts)
+{
+	return opts->output && outfile_is_stdout(opts->output) ? stderr : stdout;
+}
+
 /* heapbpf.COMM.PID[.TYPE].pb.gz, with nothing in COMM that a shell or a path could trip over. */
 static char *own_name(const struct opts *opts, const struct target *target, enum profile_type type)
 {
@@ -60,7 +65,7 @@ static char *file_path(const struct opts *opts, const struct target *target, enu
 
 int output_check(const struct opts *opts, const struct target *target)
 {
-	if (opts->output && strcmp(opts->output, "-") != 0 && !is_directory(opts->output) &&
+	if (opts->output && !is_directory(opts->output) &&
 	    (opts->tgid_cnt > 1 || opts->type_cnt > 1))
 		return log_fail(0,
 				"-o %s: several profiles need a directory; give an existing one "
@@ -75,7 +80,7 @@ int output_check(const struct opts *opts, const struct target *target)
 		path = file_path(opts, target, type);
 		if (!path)
 			return -ENOMEM;
-		err = strcmp(path, "-") ? outfile_check(path) : 0;
+		err = outfile_is_stdout(path) ? 0 : outfile_check(path);
 		if (err)
 			return err;
 	}
@@ -101,7 +106,7 @@ static int write_one(const struct opts *opts, const char *path, const struct pro
 	err = outfile_commit(take_ptr(file));
 	if (err)
 		return err;
-	if (strcmp(path, "-") != 0)
+	if (!outfile_is_stdout(path))
 		log_line(LOG_LEVEL_INFO, "wrote %s", path);
 	return 0;
 }

@@ -5,9 +5,14 @@
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
+#include <stdio.h>
+
 struct opts;
 struct profile;
 struct target;
+
+/* Where the table for people goes: stdout, or stderr when the profile goes to stdout. */
+FILE *output_people(const struct opts *opts);
 
 /*
  * Checks before a run that its files can be written, all of them. 0 or -errno, logged.

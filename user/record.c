@@ -205,7 +205,7 @@ static int finish_target(const struct session *session, const struct target *tar
 			 bool *partial)
 {
 	const struct opts *opts = session->opts;
-	FILE *out = opts->output && !strcmp(opts->output, "-") ? stderr : stdout;
+	FILE *out = output_people(opts);
 	struct heap *heap _cleanup_(cleanup_heap) = heap_new();
 	struct heap_source source = {
 		.tgid = target->tgid,
@@ -244,7 +244,7 @@ static int finish_target(const struct session *session, const struct target *tar
 /* Reads the maps, which nobody changes any more, and writes everything. */
 static enum opts_exit finish(struct session *session, const struct clock *clock)
 {
-	FILE *out = session->opts->output && !strcmp(session->opts->output, "-") ? stderr : stdout;
+	FILE *out = output_people(session->opts);
 	uint64_t counters[HB_COUNTER_CNT];
 	bool partial = false, failed = false;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The unit tests' only tool: a test file defines TEST(name) { ... } functions, which run in order;
- * each prints "ok NAME" or "not ok NAME" and tests/run.sh counts those lines. A failed CHECK says
- * where and ends its test, not the program.
+ * each prints "ok NAME", "not ok NAME" or "skip NAME: reason" and tests/run.sh counts those lines.
+ * A failed CHECK says where and ends its test, not the program.
  */
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,21 @@ struct check_test {
 };
 
 static struct check_test *check_first, **check_last = &check_first;
-static int check_failed;
+static const struct check_test *check_current;
+static int check_failed, check_skipped;
+
+/* Says why the running test cannot run here; the test returns after it. */
+__attribute__((unused, format(printf, 1, 2))) static void check_skip(const char *fmt, ...)
+{
+	va_list args;
+
+	check_skipped = 1;
+	printf("skip %s: ", check_current->name);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	putchar('\n');
+}
 
 #define TEST(name_)                                                                                \
 	static void test_##name_(void);                                                            \
@@ -69,10 +84,12 @@ int main(void)
 	int failures = 0;
 
 	for (struct check_test *test = check_first; test; test = test->next) {
-		check_failed = 0;
+		check_current = test;
+		check_failed = check_skipped = 0;
 		test->run();
 		failures += check_failed;
-		printf("%s %s\n", check_failed ? "not ok" : "ok", test->name);
+		if (check_failed || !check_skipped)
+			printf("%s %s\n", check_failed ? "not ok" : "ok", test->name);
 		fflush(stdout);
 	}
 	return failures ? 1 : 0;

@@ -105,7 +105,7 @@ __attribute__((destructor)) static void close_images(void)
 	elf_file_free(file_b);
 }
 
-static uint64_t threshold[HB_CLASS_CNT];
+static __u64 threshold[HB_CLASS_CNT];
 static uint64_t counters[HB_COUNTER_CNT];
 
 /* A process in its second image, profiled at `rate`. */

@@ -55,7 +55,7 @@ static uint32_t fixture_stacks[][4] = {
 /* Estimates as heap makes them, from the table both sides use. */
 static inline void fixture_scale(struct profile_sample *sample, uint64_t rate)
 {
-	static uint64_t table[HB_CLASS_CNT];
+	static __u64 table[HB_CLASS_CNT];
 
 	sampling_fill(rate, table);
 	sample->p = sampling_p(table, sample->size_bytes);
@@ -158,10 +158,10 @@ __attribute__((format(printf, 1, 2))) static inline const char *fixture_run(cons
 }
 
 /* True if a command is there; else the test is skipped, and says so. */
-static inline int fixture_has(const char *test, const char *command)
+static inline int fixture_has(const char *command)
 {
 	if (!strstr(fixture_run("command -v %s >/dev/null && echo yes", command), "yes")) {
-		printf("skip %s: %s is not installed\n", test, command);
+		check_skip("%s is not installed", command);
 		return 0;
 	}
 	return 1;

@@ -71,8 +71,8 @@ __attribute__((format(printf, 1, 2))) static inline bool scratch_run(const char 
 	return false;
 }
 
-/* True if all the words of `tools` are commands; otherwise says that test `name` is skipped. */
-static inline bool scratch_have(const char *name, const char *tools)
+/* True if all the words of `tools` are commands; otherwise the running test is skipped. */
+static inline bool scratch_have(const char *tools)
 {
 	char command[512];
 
@@ -80,7 +80,7 @@ static inline bool scratch_have(const char *name, const char *tools)
 		 "for t in %s; do command -v $t >/dev/null || exit 1; done", tools);
 	if (!system(command))
 		return true;
-	printf("skip %s: needs %s\n", name, tools);
+	check_skip("needs %s", tools);
 	return false;
 }
 

@@ -60,7 +60,7 @@ TEST(cplusplus_names)
 	static const char *const builds[] = {"g++ -g", "g++ -g0", "g++ -g1", "clang++ -g",
 					     "clang++ -gline-tables-only"};
 
-	if (!scratch_have("cplusplus_names", "g++ clang++"))
+	if (!scratch_have("g++ clang++"))
 		return;
 	scratch_write("names.cc", source);
 	for (size_t i = 0; i < sizeof(builds) / sizeof(builds[0]); i++) {
@@ -86,7 +86,7 @@ TEST(rust_names)
 				     "    push_it(&mut items, std::env::args().count());\n"
 				     "}\n";
 
-	if (!scratch_have("rust_names", "rustc"))
+	if (!scratch_have("rustc"))
 		return;
 	scratch_write("app.rs", source);
 	CHECK(scratch_run("rustc -g -O -C symbol-mangling-version=legacy -o legacy app.rs 2>err || "

@@ -223,7 +223,7 @@ TEST(full_disk_leaves_nothing_and_keeps_the_old)
 {
 	CHECK_EQ(mkdir("tmpfs", 0700), 0);
 	if (mount("none", "tmpfs", "tmpfs", 0, "size=64k")) {
-		printf("skip full_disk_leaves_nothing_and_keeps_the_old: cannot mount a tmpfs\n");
+		check_skip("cannot mount a tmpfs");
 		return;
 	}
 	CHECK_EQ(put("tmpfs/file", 'o', 10), 0);
@@ -322,7 +322,7 @@ TEST(a_link_is_replaced_and_not_followed)
 TEST(block_devices_are_refused)
 {
 	if (mknod("disk", S_IFBLK | 0600, 0)) {
-		printf("skip block_devices_are_refused: cannot make one\n");
+		check_skip("cannot make a block device");
 		return;
 	}
 	CHECK_EQ(check_quietly("disk"), -EINVAL);
@@ -342,7 +342,7 @@ TEST(sudo_user_owns_the_file)
 	struct stat st;
 
 	if (geteuid() != 0) {
-		printf("skip sudo_user_owns_the_file: not root\n");
+		check_skip("not root");
 		return;
 	}
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -185,7 +185,7 @@ TEST(library_without_section_headers)
 {
 	uint64_t exported;
 
-	if (!scratch_have("library_without_section_headers", "python3"))
+	if (!scratch_have("python3"))
 		return;
 	scratch_write("program.c", program_source);
 	CHECK(scratch_run("gcc -O2 -fPIC -shared program.c -o library"));
@@ -228,7 +228,7 @@ TEST(folded_functions_have_one_name)
 	char first[64];
 	uint64_t vma;
 
-	if (!scratch_have("folded_functions_have_one_name", "clang ld.lld"))
+	if (!scratch_have("clang ld.lld"))
 		return;
 	scratch_write("folded.c", source);
 	CHECK(scratch_run("clang -g -O1 -ffunction-sections -fuse-ld=lld -Wl,--icf=all folded.c "
@@ -254,7 +254,7 @@ TEST(image_in_memory)
 	CHECK(index);
 	if (!image) {
 		symbol_index_free(index);
-		printf("skip image_in_memory: needs a vDSO\n");
+		check_skip("needs a vDSO");
 		return;
 	}
 	CHECK(!elf_file_open_memory(image, ehdr->e_shoff + ehdr->e_shnum * ehdr->e_shentsize,

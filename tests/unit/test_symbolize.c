@@ -95,7 +95,7 @@ TEST(inlined_chain_has_exact_lines)
 
 TEST(inlined_chain_by_clang_has_exact_lines)
 {
-	if (!scratch_have("inlined_chain_by_clang_has_exact_lines", "clang"))
+	if (!scratch_have("clang"))
 		return;
 	CHECK(has_whole_chain("clang", "-gdwarf-4 -O2"));
 	CHECK(has_whole_chain("clang", "-gdwarf-5 -O2"));
@@ -272,7 +272,7 @@ TEST(minidebuginfo)
 	struct subject subject;
 	uint64_t vma;
 
-	if (!scratch_have("minidebuginfo", "xz"))
+	if (!scratch_have("xz"))
 		return;
 	scratch_write("mini.c", source);
 	CHECK(scratch_run("gcc -O2 mini.c -o mini && cp mini mini.full"));
@@ -325,7 +325,7 @@ TEST(split_dwarf)
 
 TEST(split_dwarf_by_clang)
 {
-	if (!scratch_have("split_dwarf_by_clang", "clang"))
+	if (!scratch_have("clang"))
 		return;
 	CHECK(split_dwarf_works("clang", "-gdwarf-5 -gsplit-dwarf -fno-split-dwarf-inlining -O2"));
 	CHECK(split_dwarf_works("clang", "-gdwarf-4 -gsplit-dwarf -fno-split-dwarf-inlining -O2"));
@@ -338,7 +338,7 @@ TEST(dwz_supplement)
 	struct subject subject;
 	uint64_t site = 0;
 
-	if (!scratch_have("dwz_supplement", "dwz"))
+	if (!scratch_have("dwz"))
 		return;
 	CHECK(scratch_run("rm -rf root && mkdir -p root/app root/usr/lib/debug/.dwz"));
 	for (size_t i = 0; i < 2; i++) {
@@ -400,7 +400,7 @@ TEST(libc_has_lines_by_its_build_id)
 
 	snprintf(debug, sizeof(debug), "/%s", build_id_path(libc));
 	if (stat(debug, &st)) {
-		printf("skip libc_has_lines_by_its_build_id: needs libc6-dbg\n");
+		check_skip("needs libc6-dbg");
 		return;
 	}
 	vma = scratch_nm(debug, "__strdup");
