@@ -5,7 +5,9 @@
 #   nothing      the program alone
 #   floor        our own empty programs at the places that heapbpf probes
 #   heap, allocs heapbpf with these types
-#   memleak      memleak-bpfcc, if it is there
+#   memleak      memleak of bcc (libbpf-tools or bpfcc-tools), where it runs
+#   bpftrace     a script of bpftrace with memleak's layout: entry and return of malloc, calloc and
+#                realloc, entry of free, a stack per object
 # for a tight loop of malloc and free, two threads that churn 100,000 objects, sqlite3 inserts, and
 # python objects. Prints a markdown table of medians.
 #
@@ -28,14 +30,21 @@ rounds=${1:-5}
 }
 
 modes=(nothing floor heap allocs)
-command -v memleak-bpfcc >/dev/null && modes+=(memleak)
+memleak=()
+if command -v memleak >/dev/null; then
+	memleak=(memleak)
+elif command -v memleak-bpfcc >/dev/null && [[ -d /lib/modules/$(uname -r)/build ]]; then
+	memleak=(memleak-bpfcc)
+fi
+((${#memleak[@]})) && modes+=(memleak)
+command -v bpftrace >/dev/null && modes+=(bpftrace)
 loads=(tight churn)
 command -v sqlite3 >/dev/null && loads+=(sqlite3)
 [[ -x /usr/bin/python3 ]] && loads+=(python)
 declare -A unit=([tight]="ns a pair" [churn]="ns a replacement" [sqlite3]=ms [python]=ms)
 declare -A title=([tight]="malloc, free" [churn]="2 threads, 100k objects"
 	[sqlite3]="sqlite3 inserts" [python]="python objects")
-memleak_pid=0
+peer_pid=0
 
 BUILD=$BUILD "$TESTS/targets/build.sh"
 test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-bench.XXXXXX")
@@ -77,13 +86,18 @@ load_sqlite3() {
 	target_await READY >/dev/null
 }
 
-# Milliseconds until it says DONE.
+# since EPOCHREALTIME: milliseconds.
+since() {
+	awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f\n", (b - a) * 1e3 }'
+}
+
+# Milliseconds until the target says DONE.
 timed() {
 	local start=$EPOCHREALTIME
 
 	"$@"
 	target_await DONE >/dev/null
-	awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f\n", (b - a) * 1e3 }'
+	since "$start"
 }
 
 insert_rows() {
@@ -163,30 +177,60 @@ breakpoints() {
 			"skip=$((16#$offset))" "count=$length") | wc -l
 }
 
-# It does not say when it is ready: all its breakpoints are there when their number, over 4 (the
-# least are malloc, calloc, realloc, free), stays for a while.
-memleak_settled() {
+# A peer does not say when it is ready: all its breakpoints are there when their number, at least
+# that of malloc, calloc, realloc and free, stays for a while.
+peer_settled() {
 	local count tries
 
 	count=$(breakpoints)
-	((count > 4)) || return 1
+	((count >= 4)) || return 1
 	for ((tries = 0; tries < 10; tries++)); do
 		read -rt 0.05 <> <(:) || true
 		(($(breakpoints) == count)) || return 1
 	done
 }
 
+watch_peer() {
+	"$@" >peer.out 2>&1 </dev/null &
+	peer_pid=$!
+	pids+=("$peer_pid")
+	eventually peer_settled
+}
+
+unwatch_peer() {
+	kill -KILL "$peer_pid"
+	wait "$peer_pid" 2>/dev/null || true
+	eventually breakpoints_gone
+}
+
 watch_memleak() {
-	memleak-bpfcc -p "$target_pid" 3600 >memleak.out 2>&1 </dev/null &
-	memleak_pid=$!
-	pids+=("$memleak_pid")
-	eventually memleak_settled
+	watch_peer "${memleak[@]}" -p "$target_pid" 3600
 }
 
 unwatch_memleak() {
-	kill -KILL "$memleak_pid"
-	wait "$memleak_pid" 2>/dev/null || true
-	eventually breakpoints_gone
+	unwatch_peer
+}
+
+watch_bpftrace() {
+	local libc
+
+	libc=$(awk '/libc\.so/ { print $6; exit }' "/proc/$target_pid/maps")
+	sed "s|LIBC|$libc|g" >peer.bt <<-'END'
+		uprobe:LIBC:malloc { @size[tid] = arg0; }
+		uprobe:LIBC:calloc { @size[tid] = arg0 * arg1; }
+		uprobe:LIBC:realloc { @size[tid] = arg1; delete(@bytes[arg0]); delete(@stack[arg0]); }
+		uretprobe:LIBC:malloc, uretprobe:LIBC:calloc, uretprobe:LIBC:realloc /@size[tid]/ {
+			@bytes[retval] = @size[tid];
+			@stack[retval] = ustack;
+			delete(@size[tid]);
+		}
+		uprobe:LIBC:free { delete(@bytes[arg0]); delete(@stack[arg0]); }
+	END
+	watch_peer env BPFTRACE_MAP_KEYS_MAX=1000000 bpftrace -p "$target_pid" peer.bt
+}
+
+unwatch_bpftrace() {
+	unwatch_peer
 }
 
 breakpoints_gone() {
@@ -199,9 +243,9 @@ breakpoints_gone() {
 amount() {
 	case $1/$2 in
 	tight/nothing) echo 20000000 ;;
-	tight/memleak) echo 200000 ;;
+	tight/memleak | tight/bpftrace) echo 200000 ;;
 	tight/*) echo 1000000 ;;
-	churn/memleak) echo 100000 ;;
+	churn/memleak | churn/bpftrace) echo 100000 ;;
 	*) echo 500000 ;;
 	esac
 }
@@ -222,7 +266,28 @@ median() {
 	sort -g "$1" | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
+# Beginning, end and memory of a recording with 5,000 stacks; milliseconds and kilobytes.
+measure_ends() {
+	local start
+
+	target paths
+	start=$EPOCHREALTIME
+	heapbpf_start -q --top 0 -p "$target_pid" -r 1 -o p.pb.gz
+	since "$start" >>begin
+	target_go
+	target_await DONE >/dev/null
+	start=$EPOCHREALTIME
+	kill -INT "$heapbpf_pid"
+	awk '$1 == "VmHWM:" { print $2 }' "/proc/$heapbpf_pid/status" >>memory
+	heapbpf_wait
+	since "$start" >>end
+	kill -KILL "$target_pid"
+	wait "$target_pid" 2>/dev/null || true
+	exec {target_in}>&- {target_out}>&-
+}
+
 for ((round = 1; round <= rounds; round++)); do
+	measure_ends
 	for load in "${loads[@]}"; do
 		for mode in "${modes[@]}"; do
 			[[ -t 2 ]] && printf '\rround %d of %d: %-8s %-8s' "$round" "$rounds" "$load" "$mode" >&2
@@ -250,3 +315,16 @@ for mode in "${modes[@]}"; do
 	done
 	printf ' |\n'
 done
+
+printf '\nAdded to a pair of malloc and free:'
+for mode in "${modes[@]:1}"; do
+	awk -v v="$(median "tight.$mode")" -v base="$(median tight.nothing)" -v floor="$(median tight.floor)" \
+		-v mode="$mode" 'BEGIN {
+			printf " %s %.0f ns", mode, v - base
+			if (mode != "floor")
+				printf " (%.2f of the floor)", (v - base) / (floor - base)
+			printf ";"
+		}'
+done
+printf '\nWith 5,000 stacks: from start to recording %.0f ms, from Ctrl-C to the end %.0f ms, memory %.0f MB.\n' \
+	"$(median begin)" "$(median end)" "$(awk -v kb="$(median memory)" 'BEGIN { print kb / 1024 }')"

@@ -43,7 +43,7 @@ step c++ -std=c++17 -O2 -g -o "$demo/leaky" "$source"
 service=$!
 printf '\nA little web service runs as process %d (%s). It grows. Where?\n' "$service" "$source"
 
-step "$build/heapbpf" -p "$service" -d 5s -r 64K -o "$demo/"
+step "$build/heapbpf" -p "$service" -d 5s -o "$demo/"
 
 profile=$demo/heapbpf.leaky.$service.pb.gz
 printf '\nThe profile:\n'

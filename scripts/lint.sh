@@ -83,17 +83,19 @@ check_licences() {
 	done
 }
 
-# A comment ends right above each declaration of a function.
+# A comment ends right above each declaration of a function, or above its return type, or above
+# constants that go with it.
 check_documented() {
 	local file
 
 	for file in "${headers[@]}"; do
 		fault_lines < <(awk -v file="$file" '
-			/^[A-Za-z_].*\(/ && !/^(typedef|return|_Static_assert|#)/ {
+			/^[A-Za-z_].*\(/ && !/^(typedef|enum|return|_Static_assert|#)/ {
 				if (before !~ /\*\/[ \t]*$/ && before !~ /^[ \t]*\/\//)
 					print file ":" NR ": not documented: " $0
 			}
-			!/^[ \t]*$/ { before = $0 }' "$file")
+			/^[ \t]*$/ || /^#/ || /^(static|extern).*[A-Za-z0-9_*]$/ { next }
+			{ before = $0 }' "$file")
 	done
 }
 
@@ -102,7 +104,8 @@ check_lengths() {
 
 	for file in "${sources[@]}"; do
 		lines=$(wc -l <"$file")
-		((lines <= FILE_LINES_MAX)) || fault "$file: $lines lines; $FILE_LINES_MAX are the limit"
+		[[ $file == tests/* ]] || ((lines <= FILE_LINES_MAX)) ||
+			fault "$file: $lines lines; $FILE_LINES_MAX are the limit"
 		fault_lines < <(awk -v file="$file" -v max="$FUNCTION_LINES_MAX" '
 			/^\{/ { start = NR; next }
 			/\)[ \t]*\{[ \t]*$/ && /^[A-Za-z_]/ && !/^(struct|union|enum|typedef)/ {
@@ -118,13 +121,15 @@ check_lengths() {
 	done
 }
 
-# Each header compiles as the only one; those of the BPF programs after the kernel's types.
+# Each header compiles as the only one; those of the BPF programs after the kernel's types. Not those
+# that are made to be completed by a definition, and say so.
 check_self_contained() {
 	local file packages=(libbpf libdw libelf libprotobuf-c capstone zlib) flags bpf_flags
 
 	flags="-std=gnu11 -D_GNU_SOURCE -I$BUILD $(pkg-config --cflags "${packages[@]}")"
 	bpf_flags="--target=bpf -D__TARGET_ARCH_x86 -Ivmlinux/$(uname -m)"
 	for file in "${headers[@]}"; do
+		grep -q '^#error "define' "$file" && continue
 		# The flags are words on purpose.
 		# shellcheck disable=SC2086
 		if [[ $file == *.bpf.h ]]; then

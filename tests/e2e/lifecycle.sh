@@ -205,6 +205,20 @@ test_target_stopped() {
 	target_end
 }
 
+# Mappings that change while they are read.
+test_restless_target() {
+	local i
+
+	target restless
+	target_go
+	for ((i = 0; i < 10; i++)); do
+		heapbpf_run -p "$target_pid" -d 50ms -q -o p.pb.gz
+		whole
+		reader valid p.pb.gz
+	done
+	target_end
+}
+
 # Attached and gone ten times under load, the target is well and every profile is whole.
 test_comes_and_goes() {
 	local i

@@ -221,7 +221,7 @@ test_output_cannot_be() {
 	refused 2 'irectory' "$HEAPBPF" -p "$p" -d 50ms -o no/such/dir/
 	: >plain
 	refused 2 'plain' "$HEAPBPF" -p "$p" -d 50ms -o plain/file
-	refused 64 'file' "$HEAPBPF" -p "$p,$$" -d 50ms -o file
+	refused 2 'file' "$HEAPBPF" -p "$p,$$" -d 50ms -o file
 	refused 64 '-o' "$HEAPBPF" -p "$p" -t heap,allocs -d 50ms -o -
 }
 

@@ -50,7 +50,7 @@ within_one_percent() {
 test_default_rate() {
 	estimate 512K 32 65536:39000:100 1048576:3000:1000 67108864:20:10
 	as_theory_says
-	within_one_percent 8
+	within_one_percent 10
 }
 
 test_small_sizes_at_default_rate() {
@@ -62,7 +62,7 @@ test_small_sizes_at_default_rate() {
 test_rate_of_64k() {
 	estimate 64K 32 4096:78000:1000 65536:8000:4000 1048576:300:100 67108864:10:5
 	as_theory_says
-	within_one_percent 12
+	within_one_percent 14
 }
 
 test_small_sizes_at_64k() {
@@ -71,7 +71,7 @@ test_small_sizes_at_64k() {
 }
 
 test_small_sizes_at_low_rate() {
-	estimate 256 32 16:78000:39000 100:20000:10000 1024:1000:500 4096:200:100
+	estimate 256 32 16:78000:39000 100:20000:12000 1024:1000:500 4096:200:100
 	as_theory_says
 	within_one_percent 14
 }

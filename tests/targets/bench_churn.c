@@ -13,7 +13,7 @@
 #define OBJECTS 50000
 
 static long replacements = 1000000;
-static pthread_barrier_t start, done;
+static pthread_barrier_t filled, start, done;
 
 struct worker {
 	unsigned seed;
@@ -38,6 +38,7 @@ static void *work(void *arg)
 {
 	for (int i = 0; i < OBJECTS; i++)
 		((struct worker *)arg)->objects[i] = malloc(500);
+	pthread_barrier_wait(&filled);
 	pthread_barrier_wait(&start);
 	for (long i = 0; i < replacements; i++)
 		replace(arg);
@@ -52,12 +53,14 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		replacements = atol(argv[1]);
+	pthread_barrier_init(&filled, NULL, 3);
 	pthread_barrier_init(&start, NULL, 3);
 	pthread_barrier_init(&done, NULL, 3);
 	for (int i = 0; i < 2; i++) {
 		workers[i].seed = i + 1;
 		pthread_create(&thread, NULL, work, &workers[i]);
 	}
+	pthread_barrier_wait(&filled);
 	await("READY");
 	pthread_barrier_wait(&start);
 	clock_gettime(CLOCK_MONOTONIC, &from);
