@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 /* One program loaded and attached to our own process. */
@@ -172,10 +173,12 @@ static int explain(int err)
 int caps_probe(struct caps *out)
 {
 	struct caps caps = {.best = UPROBE_LINK_TIER_CNT};
+	struct stat btf = {};
 	libbpf_print_fn_t before;
 	int err;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
+	/* An empty file is what hides BTF in a container; a real one has megabytes. */
+	if (stat("/sys/kernel/btf/vmlinux", &btf) || !btf.st_size)
 		return log_fail(errno,
 				"cannot read /sys/kernel/btf/vmlinux; heapbpf needs a kernel "
 				"with CONFIG_DEBUG_INFO_BTF=y and /sys mounted");
@@ -183,8 +186,7 @@ int caps_probe(struct caps *out)
 	before = libbpf_set_print(NULL);
 	err = try_tier(UPROBE_LINK_PERF, "caps_base");
 	caps.tier[UPROBE_LINK_PERF] = !err;
-	caps.tier[UPROBE_LINK_MULTI] =
-		!try_tier(UPROBE_LINK_MULTI, "caps_multi");
+	caps.tier[UPROBE_LINK_MULTI] = !try_tier(UPROBE_LINK_MULTI, "caps_multi");
 	caps.tier[UPROBE_LINK_SESSION] =
 		caps.tier[UPROBE_LINK_MULTI] && !try_tier(UPROBE_LINK_SESSION, "caps_session");
 	libbpf_set_print(before);

@@ -137,6 +137,27 @@ static int parse_line(struct cursor in, struct procmap *out)
 
 DEFINE_CLEANUP(maps, struct procmaps, procmaps_clear)
 
+/*
+ * The kernel writes the file in pieces while the process maps and unmaps; a mapping that grew in
+ * between comes again. What was read first stays, the last mapping keeps what is beyond it.
+ */
+static void settle_overlap(struct procmaps *maps)
+{
+	struct procmap *last = &maps->maps[maps->cnt - 1];
+	uint64_t taken = last[-1].end;
+
+	if (last->start >= taken)
+		return;
+	if (last->end <= taken) {
+		free(last->path);
+		maps->cnt--;
+		return;
+	}
+	if (last->inode)
+		last->off += taken - last->start;
+	last->start = taken;
+}
+
 int procmaps_parse(const char *text, size_t len, struct procmaps *out)
 {
 	struct cursor rest = {text, text + len};
@@ -156,8 +177,8 @@ int procmaps_parse(const char *text, size_t len, struct procmaps *out)
 		if (ret)
 			return ret;
 		maps.cnt++;
-		if (maps.cnt > 1 && maps.maps[maps.cnt - 2].end > maps.maps[maps.cnt - 1].start)
-			return -EBADMSG;
+		if (maps.cnt > 1)
+			settle_overlap(&maps);
 		rest.at = newline ? newline + 1 : rest.end;
 	}
 	if (!maps.cnt)

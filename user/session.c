@@ -17,6 +17,7 @@
 #include "unwind_table.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 DEFINE_CLEANUP(session, struct session, session_free)
 
@@ -33,6 +34,9 @@ void session_free(struct session *session)
 	elf_cache_free(session->cache);
 	free(session);
 }
+
+/* Inode of the initial pid namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
+#define INIT_PID_NS_INODE 0xeffffffcU
 
 /* After an exec the mappings are read so often at most, in such intervals. */
 #define LOOKS	40
@@ -181,6 +185,24 @@ bool session_all_exited(const struct session *session)
 	return true;
 }
 
+/*
+ * BPF sees process ids of the initial namespace only; in another one our numbers would name nobody,
+ * or somebody else.
+ */
+static int check_pid_namespace(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st))
+		return log_fail(errno, "cannot read /proc/self/ns/pid; is /proc mounted?");
+	if (st.st_ino != INIT_PID_NS_INODE)
+		return log_fail(0,
+				"heapbpf runs in a pid namespace of its own (a container?), where "
+				"process ids are not those that BPF sees; run it on the host, or "
+				"with the host's pid namespace");
+	return 0;
+}
+
 /* Opens every target and checks its output, before anything is loaded. */
 static int open_targets(struct session *session)
 {
@@ -267,7 +289,9 @@ int session_open(const struct opts *opts, struct session **out)
 	session->symbolizer = symbolizer_new();
 	if (!session->cache || !session->symbolizer)
 		return log_fail(ENOMEM, "cannot start");
-	err = open_targets(session);
+	err = check_pid_namespace();
+	if (!err)
+		err = open_targets(session);
 	if (!err)
 		err = choose_tier(session);
 	if (!err)

@@ -100,7 +100,6 @@ TEST(refuses_what_is_no_maps_text)
 		"1000-2000 r-xp 0 00:01\n",
 		"1000-2000 r-xp 0 00:01 7/x\n",
 		"1ffffffffffffffff-2 r-xp 0 00:01 7 /x\n",
-		"1000-3000 r-xp 0 00:01 7 /x\n2000-4000 r-xp 0 00:01 7 /x\n",
 		"1000-2000 r-xp 0 00:01 7 /x\n\n",
 	};
 	struct procmaps maps = {.cnt = 42};
@@ -109,6 +108,24 @@ TEST(refuses_what_is_no_maps_text)
 		CHECK_EQ(parse(bad[i], &maps), -EBADMSG);
 	CHECK_EQ(parse("", &maps), -ESRCH);
 	CHECK_EQ(maps.cnt, 42);
+}
+
+TEST(mappings_that_changed_while_read_do_not_overlap)
+{
+	struct procmaps maps;
+
+	CHECK_EQ(parse("1000-3000 r-xp 00000 00:01 7 /x\n"
+		       "2000-4000 r-xp 01000 00:01 7 /x\n"
+		       "2000-3000 r--p 01000 00:01 7 /x\n"
+		       "5000-6000 r-xp 00000 00:01 8 /y\n",
+		       &maps),
+		 0);
+	CHECK_EQ(maps.cnt, 3);
+	CHECK_EQ(maps.maps[1].start, 0x3000);
+	CHECK_EQ(maps.maps[1].end, 0x4000);
+	CHECK_EQ(maps.maps[1].off, 0x2000);
+	CHECK_STR(maps.maps[2].path, "/y");
+	procmaps_clear(&maps);
 }
 
 TEST(every_cut_of_a_line_is_survived)
