@@ -26,7 +26,9 @@ packages=(
 # Clients of profiles, programs to profile, and what the tests look with.
 dev_packages=(
 	binutils
+	busybox-static
 	clang-format
+	cpio
 	dwz
 	file
 	golang-go
@@ -40,6 +42,7 @@ dev_packages=(
 	postgresql-contrib
 	procps
 	python3
+	qemu-system-x86
 	shellcheck
 	sqlite3
 	strace

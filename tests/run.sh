@@ -5,6 +5,7 @@
 # "skip NAME: reason" on stdout and its complaints on stderr.
 #   unit  $BUILD/san/unit/test_*   each a program with many tests
 #   e2e   tests/e2e/*.sh           as root; each test is a process of its own, with a time limit
+#                                  (a line "# time limit: N s" in the script is for its tests)
 #
 #   tests/run.sh [-v] [PATTERN]    only tests whose "kind file name" matches the regular expression
 #
@@ -35,15 +36,17 @@ selected() {
 # run_job INDEX KIND FILE COMMAND...: output goes to $results/INDEX.{out,err}; a program that
 # fails without naming a failed test gets a line of its own.
 run_job() {
-	local index=$1 kind=$2 file=$3 status=0 start
+	local index=$1 kind=$2 file=$3 status=0 start limit
 	shift 3
 	local out=$results/$index.out err=$results/$index.err
 
 	start=$SECONDS
-	timeout -k 10 "$TIMEOUT" "$@" >"$out" 2>"$err" </dev/null || status=$?
+	limit=$(sed -n 's/^# time limit: \([0-9]*\) s$/\1/p' "tests/e2e/$file.sh" 2>/dev/null || true)
+	limit=${limit:-$TIMEOUT}
+	timeout -k 10 "$limit" "$@" >"$out" 2>"$err" </dev/null || status=$?
 	if ((status != 0)) && ! grep -q '^not ok ' "$out"; then
 		if ((status == 124 || status == 137)); then
-			echo "no result within $TIMEOUT s" >>"$err"
+			echo "no result within $limit s" >>"$err"
 		fi
 		echo "not ok ${*: -1} (exit $status)" >>"$out"
 	elif ! grep -qE '^(ok|not ok|skip) ' "$out"; then
