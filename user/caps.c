@@ -164,7 +164,8 @@ static int explain(int err)
 	if (err == -ENOMEM)
 		return log_fail(ENOMEM, "cannot use BPF: out of memory or RLIMIT_MEMLOCK "
 					"(ulimit -l) too small for this kernel");
-	return log_fail(-err,
+	/* EINVAL is how a verifier calls what it does not know. */
+	return log_fail(err == -EINVAL ? EOPNOTSUPP : -err,
 			"cannot use sleepable uprobes with bpf_loop on kernel %s; "
 			"heapbpf needs 6.1 or newer with CONFIG_UPROBES and CONFIG_BPF_SYSCALL",
 			name.release);
