@@ -17,10 +17,12 @@ packages=(
 	libdw-dev
 	libelf-dev
 	libiberty-dev
+	liblzma-dev
 	libprotobuf-c-dev
 	make
 	pkg-config
 	protobuf-c-compiler
+	uthash-dev
 	zlib1g-dev
 )
 # Clients of profiles, programs to profile, and what the tests look with.
@@ -35,8 +37,12 @@ dev_packages=(
 	google-perftools
 	libc6-dbg
 	libcap2-bin
+	libjemalloc2
+	libmimalloc-dev
+	lld
 	mandoc
 	mount
+	musl-tools
 	nginx
 	postgresql
 	postgresql-contrib
@@ -47,6 +53,7 @@ dev_packages=(
 	sqlite3
 	strace
 	util-linux
+	xz-utils
 )
 
 case ${1:-} in

@@ -41,7 +41,8 @@ TEST(defaults)
 	CHECK_EQ(opts.tgids[0], 12);
 	CHECK_EQ(opts.duration_ns, 0);
 	CHECK_EQ(opts.rate_bytes, 524288);
-	CHECK(opts.types[PROFILE_HEAP] && !opts.types[PROFILE_ALLOCS] && !opts.types[PROFILE_INUSE]);
+	CHECK(opts.types[PROFILE_HEAP] && !opts.types[PROFILE_ALLOCS] &&
+	      !opts.types[PROFILE_INUSE]);
 	CHECK_EQ(opts.ready_fd, -1);
 	opts_clear(&opts);
 }
