@@ -17,4 +17,6 @@ trap give_back EXIT
 scripts/install-deps.sh --dev
 make -s -j"$(nproc)"
 scripts/lint.sh
+# Beforehand, so that a slow download is no slow test.
+scripts/vm-test.sh --fetch
 make -s -j"$(nproc)" check
