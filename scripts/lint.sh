@@ -34,9 +34,9 @@ note() {
 
 shopt -s nullglob
 sources=(user/*.[ch] bpf/*.[ch] tests/unit/*.[ch])
-targets=(tests/targets/*.[ch] tests/targets/*.cc)
+targets=(tests/targets/*.[ch] tests/targets/*.cc tests/vm/*.c)
 headers=(user/*.h bpf/*.h)
-scripts=(scripts/*.sh scripts/heapbpf.bash tests/*.sh tests/e2e/*.sh tests/targets/*.sh
+scripts=(scripts/*.sh scripts/heapbpf.bash tests/*.sh tests/e2e/*.sh tests/targets/*.sh tests/vm/*.sh
 	.ci/run)
 
 check_format() {
