@@ -23,8 +23,15 @@
 #define WANT_RETURN 0
 #define SKIP_RETURN 1
 
-/* No larger request succeeds: user space has 56 bits of address at most (5-level page tables). */
-#define SIZE_LIMIT (1ULL << 56)
+/* No larger request succeeds: malloc gets no address above 2^47, not even with 5-level tables. */
+#define SIZE_LIMIT (1ULL << 47)
+
+/*
+ * Set by user space while every probe is in place, through the mapped .bss. Probes come and go one
+ * by one: without this an allocation that was seen could have its free missed, or the other way
+ * round. What happens while it is 0 did not happen.
+ */
+__u32 hb_recording;
 
 /* A call as its arguments describe it. */
 struct call {
@@ -210,6 +217,8 @@ static int on_entry(struct pt_regs *ctx)
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct inflight call = {};
 
+	if (!*(volatile __u32 *)&hb_recording)
+		return SKIP_RETURN;
 	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
 								: HB_STAT_HITS,
 		    1);
@@ -265,8 +274,9 @@ static void on_return(struct pt_regs *ctx)
 	bpf_map_delete_elem(&inflight, &key);
 
 	addr = result_of(ctx, &call);
-	if (!addr) {
-		hb_stat_add(HB_STAT_FAILED, 1);
+	/* A call that was under way when the recording ended is as good as one that failed. */
+	if (!addr || !*(volatile __u32 *)&hb_recording) {
+		hb_stat_add(HB_STAT_FAILED, !addr);
 		if (call.has_moved)
 			account_restore(call.call.old, call.site.tgid, &call.moved);
 		return;

@@ -143,6 +143,11 @@ static int zero_counters(const struct loader *loader)
 	return 0;
 }
 
+void loader_record(struct loader *loader, bool on)
+{
+	__atomic_store_n(&loader->skel->bss->hb_recording, on, __ATOMIC_SEQ_CST);
+}
+
 int loader_calibrate(struct loader *loader, struct loader_cost *out)
 {
 	struct uprobe_link_progs entry = {.entry = loader->progs.entry};
@@ -160,6 +165,7 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 		points[which].returns = which == SELF_PROBE_EMULATED;
 		bare_ns[which] = self_probe_time_ns(which);
 	}
+	loader_record(loader, true);
 	/* These links stay until loader_detach(): to take one out costs more than to measure. */
 	err = uprobe_links_add(loader->links, loader->tier, &entry, getpid(), "/proc/self/exe",
 			       points, SELF_PROBE_CNT);
@@ -178,6 +184,7 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 					      bare_ns[SELF_PROBE_EMULATED] - cost.emulated_ns,
 				      0);
 	}
+	loader_record(loader, false);
 	*out = cost;
 	return zero_counters(loader);
 }

@@ -44,6 +44,12 @@ void loader_free(struct loader *loader);
  */
 int loader_calibrate(struct loader *loader, struct loader_cost *out);
 
+/*
+ * Starts or stops counting, for all probes at once. Start when every probe is in place, stop before
+ * loader_detach(): what is seen in between is seen whole.
+ */
+void loader_record(struct loader *loader, bool on);
+
 /* Follows the process from now on (epoch 0). 0 or -errno, logged. */
 int loader_follow(struct loader *loader, pid_t tgid);
 

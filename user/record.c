@@ -272,6 +272,7 @@ enum opts_exit record_run(const struct opts *opts)
 	}
 	if (session_open(opts, &session))
 		return OPTS_EXIT_FAILED;
+	loader_record(session->loader, true);
 	clock.wall_ns = read_clock(CLOCK_REALTIME);
 	clock.start_ns = read_clock(CLOCK_MONOTONIC);
 	if (announce(session))
@@ -280,6 +281,7 @@ enum opts_exit record_run(const struct opts *opts)
 		target_prepare_symbols(session->targets[i], session->symbolizer);
 	if (wait_for_end(session, &clock, signal_fd))
 		return OPTS_EXIT_FAILED;
+	loader_record(session->loader, false);
 	clock.duration_ns = read_clock(CLOCK_MONOTONIC) - clock.start_ns;
 	for (size_t i = 0; i < session->target_cnt; i++)
 		target_read_memory(session->targets[i]);
