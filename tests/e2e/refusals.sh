@@ -23,7 +23,7 @@ refused() {
 	matches "$(<err)" '^heapbpf: .' "stderr of $*"
 	matches "$(<err)" "$regex" "stderr of $*"
 	equal "$(<out)" "" "stdout of $*"
-	equal "$(find . -name '*.gz*' -o -name 'heapbpf.*')" "" "files left by $*"
+	equal "$(find . -name '*.gz*' -o -name 'heapbpf.*.*')" "" "files left by $*"
 }
 
 test_no_process_given() {
@@ -139,10 +139,11 @@ test_nobody() {
 	need setpriv
 	target freeall
 	chmod 755 "$test_dir"
+	cp "$HEAPBPF" ./heapbpf-for-all
 	refused 2 'root|CAP_|permi|privilege' setpriv --reuid=65534 --regid=65534 --clear-groups \
-		--bounding-set=-all "$HEAPBPF" -p "$target_pid" -d 50ms -o /dev/null
+		--bounding-set=-all ./heapbpf-for-all -p "$target_pid" -d 50ms -o /dev/null
 	refused 2 'root|CAP_|permi|privilege' setpriv --reuid=65534 --regid=65534 --clear-groups \
-		"$HEAPBPF" -p "$target_pid" -d 50ms -o /dev/null
+		./heapbpf-for-all -p "$target_pid" -d 50ms -o /dev/null
 }
 
 test_no_capabilities() {
@@ -154,6 +155,23 @@ test_no_capabilities() {
 		"exec '$HEAPBPF' -p $target_pid -d 50ms"
 	refused 2 'CAP_|permi|privilege' capsh --drop=cap_perfmon,cap_sys_admin -- -c \
 		"exec '$HEAPBPF' -p $target_pid -d 50ms"
+}
+
+# Root is more than it needs.
+test_capabilities_that_suffice() {
+	local caps=-all,+bpf,+perfmon,+sys_ptrace
+
+	need setpriv
+	target freeall
+	chmod 755 "$test_dir"
+	cp "$HEAPBPF" ./heapbpf-for-all
+	mkdir -m 777 open
+	heapbpf_status=0
+	setpriv --reuid=65534 --regid=65534 --clear-groups "--inh-caps=$caps" "--ambient-caps=$caps" \
+		./heapbpf-for-all -p "$target_pid" -d 50ms -o open/p.pb.gz >out 2>err ||
+		heapbpf_status=$?
+	whole
+	reader valid open/p.pb.gz
 }
 
 test_user_namespace() {
