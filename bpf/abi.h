@@ -294,7 +294,7 @@ struct hb_event {
 	__u32 tgid;
 	__u32 epoch; /* after the event */
 	__u32 pad;
-	__u64 pc; /* HB_EVENT_MAPS: the address */
+	__u64 pc; /* HB_EVENT_MAPS: the address; HB_EVENT_EXEC: 1 if not by the main thread */
 };
 _Static_assert(sizeof(struct hb_event) == 24, "no padding");
 

@@ -52,14 +52,15 @@ __hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(hb_exec, struct task_struct *task)
+int BPF_PROG(hb_exec, struct task_struct *task, pid_t old_tid)
 {
 	__u32 tgid = BPF_CORE_READ(task, tgid);
 	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 
 	if (!proc)
 		return 0;
-	send(HB_EVENT_EXEC, tgid, __sync_fetch_and_add(&proc->epoch, 1) + 1, 0);
+	send(HB_EVENT_EXEC, tgid, __sync_fetch_and_add(&proc->epoch, 1) + 1,
+	     (__u32)old_tid != tgid);
 	return 0;
 }
 

@@ -391,6 +391,7 @@ __hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid
 {
 	struct uw_walk *walk = claim_walk();
 	struct uw_loop loop = {.walk = walk};
+	__u32 first;
 	__u64 id;
 
 	if (!walk) {
@@ -401,8 +402,11 @@ __hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid
 	walk->regs.pc = ra;
 	walk->regs.rsp = cfa;
 	walk->regs.ra_addr = cfa - 8;
-	if (push(walk) == HB_UNWIND_ON)
+	first = push(walk);
+	if (first == HB_UNWIND_ON)
 		bpf_loop(HB_STACK_MAX, walk_frame, &loop, 0);
+	else
+		walk->stack.end = first;
 	hb_stat_add(HB_STAT_FRAMES, walk->stack.cnt);
 	if (walk->stack.fp_steps)
 		hb_stat_add(HB_STAT_FP_STEPS, walk->stack.fp_steps);

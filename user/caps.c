@@ -161,6 +161,8 @@ static int explain(int err)
 		return log_fail(EPERM,
 				"cannot use BPF: the kernel refuses; run as root of the host");
 	}
+	if (err == -EMFILE || err == -ENFILE)
+		return log_fail(-err, "cannot use BPF: raise the limit (ulimit -n)");
 	if (err == -ENOMEM)
 		return log_fail(ENOMEM, "cannot use BPF: out of memory or RLIMIT_MEMLOCK "
 					"(ulimit -l) too small for this kernel");
@@ -200,12 +202,12 @@ int caps_probe(struct caps *out)
 	return 0;
 }
 
-/* The Seccomp field of /proc/TGID/status; 0 if unknown. */
+/* The Seccomp field of /proc/TGID/status; -1 if unknown, which is not safe. */
 static int seccomp_mode(pid_t tgid)
 {
 	FILE *file _cleanup_file_ = NULL;
 	char path[64], line[256];
-	int mode = 0;
+	int mode = -1;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tgid);
 	file = fopen(path, "re");

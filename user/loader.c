@@ -117,6 +117,9 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 		return err;
 	choose_programs(loader, opts);
 	err = heapbpf_bpf__load(loader->skel);
+	if (err == -E2BIG || err == -ENOMEM)
+		return log_fail(-err, "the kernel has no room for the maps; lower --max-live, "
+				      "--max-sites or --max-stacks");
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	/* Process life-cycle; without these tracepoints exits are still seen through pidfds. */
@@ -148,7 +151,8 @@ void loader_record(struct loader *loader, bool on)
 	__atomic_store_n(&loader->skel->bss->hb_recording, on, __ATOMIC_SEQ_CST);
 }
 
-int loader_calibrate(struct loader *loader, struct loader_cost *out)
+/* Probes the two functions and times them; the links stay in loader->links. */
+static int measure(struct loader *loader, struct loader_cost *out)
 {
 	struct uprobe_link_progs entry = {.entry = loader->progs.entry};
 	struct uprobe_link_progs returns = {.returns = loader->progs.returns};
@@ -157,7 +161,6 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 	struct loader_cost cost = {};
 	int err;
 
-	*out = cost;
 	for (int which = 0; which < SELF_PROBE_CNT; which++) {
 		err = self_probe_point(which, &points[which]);
 		if (err)
@@ -165,7 +168,6 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 		points[which].returns = which == SELF_PROBE_EMULATED;
 		bare_ns[which] = self_probe_time_ns(which);
 	}
-	loader_record(loader, true);
 	/* These links stay until loader_detach(): to take one out costs more than to measure. */
 	err = uprobe_links_add(loader->links, loader->tier, &entry, getpid(), "/proc/self/exe",
 			       points, SELF_PROBE_CNT);
@@ -184,9 +186,20 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 					      bare_ns[SELF_PROBE_EMULATED] - cost.emulated_ns,
 				      0);
 	}
-	loader_record(loader, false);
 	*out = cost;
-	return zero_counters(loader);
+	return 0;
+}
+
+int loader_calibrate(struct loader *loader, struct loader_cost *out)
+{
+	int err, zero_err;
+
+	*out = (struct loader_cost){};
+	loader_record(loader, true);
+	err = measure(loader, out);
+	loader_record(loader, false);
+	zero_err = zero_counters(loader);
+	return err ? err : zero_err;
 }
 
 int loader_follow(struct loader *loader, pid_t tgid)
@@ -213,8 +226,7 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 
 void loader_detach(struct loader *loader)
 {
-	uprobe_links_free(loader->links);
-	loader->links = NULL;
+	uprobe_links_clear(loader->links);
 }
 
 void loader_unwind_maps(const struct loader *loader, struct unwind_table_maps *out)

@@ -161,13 +161,20 @@ static int open_fd(struct outfile *file)
 	return fd < 0 ? log_fail(errno, "cannot write %s", file->path) : fd;
 }
 
+static bool is_writable(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 int outfile_check(const char *path)
 {
 	_cleanup_(cleanup_outfile) struct outfile *file = NULL;
 	int direct;
 
 	if (named_fd(path) >= 0)
-		return fcntl(named_fd(path), F_GETFD) < 0 ? log_fail(errno, "%s", path) : 0;
+		return is_writable(named_fd(path)) ? 0 : log_fail(EBADF, "cannot write %s", path);
 	direct = is_direct(path);
 	if (direct < 0)
 		return direct;
@@ -191,7 +198,7 @@ int outfile_open(const char *path, struct outfile **out)
 		return fd;
 	file->stream = fdopen(fd, "w");
 	if (!file->stream)
-		return -ENOMEM;
+		return log_fail(errno, "cannot write %s", path);
 	take_fd(&fd);
 	*out = take_ptr(file);
 	return 0;

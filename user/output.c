@@ -80,7 +80,7 @@ int output_check(const struct opts *opts, const struct target *target)
 		path = file_path(opts, target, type);
 		if (!path)
 			return -ENOMEM;
-		err = outfile_is_stdout(path) ? 0 : outfile_check(path);
+		err = outfile_check(path);
 		if (err)
 			return err;
 	}

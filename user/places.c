@@ -243,6 +243,9 @@ int places_use_pc(struct places *places, uint32_t epoch, uint64_t pc, uint32_t *
 	struct profile_location fresh = {.pc = pc};
 	struct place *known;
 
+	/* Two files in turn: the address alone is all that is sure. */
+	if (map && map->reused)
+		map = NULL;
 	if (find_mapping(places, map, &key.mapping))
 		return -ENOMEM;
 	find_place(places, &key, &known);

@@ -13,7 +13,6 @@
 #include "vec.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
 /* More than any prologue; the planner looks for branches back into it up to here. */
 #define CODE_MAX 4096
@@ -154,25 +153,16 @@ static size_t fill_points(const struct probes_file *file, bool track_live, uint3
 }
 
 /*
- * The mapped file under a path that cannot mean another file: map_files. It needs
- * CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN; the second path is the process's own view.
+ * Attaches through our own descriptor of the file: whatever the process mapped, executed or
+ * replaced meanwhile, the offsets are used on the file that they were planned on.
  */
 static int attach_file(const struct probes_file *file, const struct target *target,
 		       struct loader *loader, uint32_t slot, const struct hb_wrappers *wrappers,
 		       const struct uprobe_link_point *points, size_t cnt)
 {
-	char *path _cleanup_free_ = NULL;
-	int err;
+	char path[64];
 
-	if (asprintf(&path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)target->tgid,
-		     file->map->start, file->map->end) < 0)
-		return -ENOMEM;
-	err = loader_attach(loader, target->tgid, path, slot, wrappers, points, cnt);
-	if (err != -ENOENT && err != -EPERM && err != -EACCES)
-		return err;
-	free(path);
-	if (asprintf(&path, "/proc/%d/root%s", (int)target->tgid, file->map->path) < 0)
-		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", elf_file_fd(file->elf));
 	return loader_attach(loader, target->tgid, path, slot, wrappers, points, cnt);
 }
 
@@ -190,6 +180,8 @@ int probes_attach(const struct probes *probes, const struct target *target, bool
 			cnt = fill_points(file, track_live, *slot, points);
 			err = attach_file(file, target, loader, *slot, &wrappers, points, cnt);
 		}
+		if (err && target_is_gone(target))
+			return -ESRCH;
 		if (err)
 			return log_fail(-err, "cannot probe %s in process %d",
 					elf_file_name(file->elf), (int)target->tgid);

@@ -47,7 +47,7 @@ bool probes_wanted(const struct allocators_fn *fn, bool track_live);
 
 /*
  * Attaches all of them; *slot is the next free slot of `wrappers` and is advanced per file.
- * 0, or -errno after one logged line.
+ * 0, -ESRCH (the process ended; not logged), or -errno after one logged line.
  */
 int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
 		  struct loader *loader, uint32_t *slot);

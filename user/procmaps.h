@@ -24,6 +24,7 @@ struct procmap {
 	bool exec;    /* x permission */
 	bool deleted; /* the file has no name any more; the suffix is not part of `path` */
 	char *path;   /* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
+	bool reused;  /* code of another file was at some of these addresses before */
 	struct elf_file *elf; /* borrowed from an elf cache; NULL until someone attaches it */
 };
 

@@ -49,18 +49,47 @@ static int64_t read_clock(clockid_t id)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Makes SIGINT, SIGTERM and SIGHUP readable instead of deadly. */
+/*
+ * Signals that end the recording. SIGHUP stays ignored where we were started so (nohup); SIGINT
+ * does not, since a shell ignores it for every background job of a script.
+ */
+static void ending_signals(sigset_t *set)
+{
+	struct sigaction hangup;
+
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaddset(set, SIGHUP);
+}
+
+/* Makes them readable instead of deadly, and lets failing writes be errors. */
 static int open_signals(void)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	ending_signals(&set);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -1;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/*
+ * A second Ctrl-C ends a write that nobody reads. The first one, still waiting in the signalfd,
+ * must not.
+ */
+static void let_signals_end_us(int signal_fd)
+{
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	while (read(signal_fd, &info, sizeof(info)) > 0)
+		;
+	ending_signals(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 /* A timer that fires after first_ns and then every interval_ns (0: once); -1 on failure. */
@@ -111,14 +140,18 @@ static void show_progress(const struct session *session, const struct clock *clo
 static int wait_for_end(struct session *session, const struct clock *clock, int signal_fd)
 {
 	bool shows = log_shows(LOG_LEVEL_INFO) && isatty(STDERR_FILENO);
-	_cleanup_close_ int end_fd = open_timer(session->opts->duration_ns, 0);
+	int64_t passed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+	int64_t left_ns = session->opts->duration_ns - passed_ns;
+	_cleanup_close_ int end_fd = -1;
 	_cleanup_close_ int tick_fd = open_timer(1000000000, shows ? 1000000000 : 0);
 	_cleanup_free_ struct pollfd *fds =
 		calloc(WAIT_TARGETS + session->target_cnt, sizeof(*fds));
 	uint64_t ticks;
 
-	if (!fds)
-		return -ENOMEM;
+	if (session->opts->duration_ns)
+		end_fd = open_timer(left_ns > 0 ? left_ns : 1, 0);
+	if (!fds || tick_fd < 0 || (session->opts->duration_ns && end_fd < 0))
+		return log_fail(errno, "cannot wait");
 	fds[WAIT_SIGNAL] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
 	fds[WAIT_END] = (struct pollfd){.fd = end_fd, .events = POLLIN};
 	fds[WAIT_TICK] = (struct pollfd){.fd = shows ? tick_fd : -1, .events = POLLIN};
@@ -133,10 +166,10 @@ static int wait_for_end(struct session *session, const struct clock *clock, int 
 
 		if (ready < 0 && errno != EINTR)
 			return log_fail(errno, "cannot wait");
-		if (!ready)
+		if (!ready || session_wait_ms(session) >= 0)
 			session_look_again(session);
 		if (fds[WAIT_EVENTS].revents)
-			session_handle_events(session);
+			session_handle_events(session, false);
 		if (fds[WAIT_TICK].revents && read(tick_fd, &ticks, sizeof(ticks)) > 0)
 			show_progress(session, clock);
 		if (fds[WAIT_SIGNAL].revents || fds[WAIT_END].revents)
@@ -255,8 +288,7 @@ static enum opts_exit finish(struct session *session, const struct clock *clock)
 			finish_target(session, session->targets[i], clock, counters, &partial) != 0;
 	if (!session->opts->quiet && session->opts->top)
 		show_cost(session, clock, counters, out);
-	if (fflush(out))
-		failed = true;
+	partial |= session->incomplete;
 	return failed ? OPTS_EXIT_FAILED : partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
 }
 
@@ -286,6 +318,7 @@ enum opts_exit record_run(const struct opts *opts)
 	for (size_t i = 0; i < session->target_cnt; i++)
 		target_read_memory(session->targets[i]);
 	loader_detach(session->loader);
-	session_handle_events(session);
+	session_handle_events(session, true);
+	let_signals_end_us(signal_fd);
 	return finish(session, &clock);
 }

@@ -54,6 +54,12 @@ static int explain_no_allocator(const struct target *target)
 				"process %d (%s) is statically linked and its allocator has "
 				"no symbols; use a build that is not stripped",
 				(int)target->tgid, target->comm);
+	if (target->unreadable)
+		return log_fail(
+			target->unreadable,
+			"cannot open the files that process %d (%s) maps; run as root, or with "
+			"CAP_SYS_PTRACE and CAP_SYS_ADMIN",
+			(int)target->tgid, target->comm);
 	return log_fail(0,
 			"no malloc and free found in process %d (%s): its allocator has other "
 			"names or no symbols; use a build that is not stripped",
@@ -89,16 +95,18 @@ static int attach(struct session *session, struct target *target)
 
 static int add_target(struct session *session, struct target *target)
 {
-	int err = refresh(session, target);
+	int err = loader_follow(session->loader, target->tgid);
 
+	if (err)
+		return err;
+	err = refresh(session, target);
+	if (err && err != -ESRCH)
+		return log_fail(-err, "cannot learn the mappings of process %d", (int)target->tgid);
+	if (!err)
+		err = attach(session, target);
 	if (err == -ESRCH)
 		return log_fail(0, "process %d ended before it could be profiled",
 				(int)target->tgid);
-	if (err)
-		return log_fail(-err, "cannot read the mappings of process %d", (int)target->tgid);
-	err = loader_follow(session->loader, target->tgid);
-	if (!err)
-		err = attach(session, target);
 	if (err)
 		return err;
 	return target_has_allocator(target) ? 0 : explain_no_allocator(target);
@@ -115,9 +123,18 @@ static struct target *find_target(struct session *session, uint32_t tgid)
 /* New mappings: tables, probes and names for what is new in them. */
 static void look(struct session *session, struct target *target)
 {
-	if (refresh(session, target) || attach(session, target))
+	int err = refresh(session, target);
+
+	target->dirty = false;
+	if (!err)
+		err = attach(session, target);
+	if (!err)
+		target_prepare_symbols(target, session->symbolizer);
+	if (!err || err == -ESRCH || session->incomplete)
 		return;
-	target_prepare_symbols(target, session->symbolizer);
+	session->incomplete = true;
+	log_warn("process %d cannot be followed further; the profile is incomplete",
+		 (int)target->tgid);
 }
 
 int session_wait_ms(const struct session *session)
@@ -139,42 +156,54 @@ void session_look_again(struct session *session)
 		target->looks_left--;
 		if (target_has_allocator(target))
 			target->looks_left = 0;
-		else if (!target->looks_left)
-			log_warn("process %d executed a program without an allocator that can be "
-				 "probed",
-				 (int)target->tgid);
+		if (target->looks_left || target_has_allocator(target))
+			continue;
+		session->incomplete = true;
+		log_warn("process %d executed a program without an allocator that can be probed; "
+			 "the profile is incomplete",
+			 (int)target->tgid);
 	}
 }
 
+/* Only notes: a look takes milliseconds, and a hundred events may ask for the same one. */
 static void on_event(const struct hb_event *event, void *data)
 {
 	struct session *session = data;
 	struct target *target = find_target(session, event->tgid);
 
-	if (!target || target->exited)
+	if (!target)
 		return;
 	switch ((enum hb_event_type)event->type) {
 	case HB_EVENT_EXEC:
-		log_debug("process %d executed another program", (int)target->tgid);
 		target->epoch = event->epoch;
 		target->looks_left = LOOKS;
-		look(session, target);
+		target->dirty = true;
+		if (!event->pc)
+			break;
+		/* The kernel knows the process by its old leader, which is gone. */
+		session->incomplete = true;
+		log_warn(
+			"process %d executed a program from a thread; what it allocates after that "
+			"may be missing",
+			(int)target->tgid);
 		break;
 	case HB_EVENT_EXIT:
 		target->exited = true;
 		break;
 	case HB_EVENT_MAPS:
-		if (event->epoch == target->epoch)
-			look(session, target);
+		target->dirty |= event->epoch == target->epoch;
 		break;
 	case HB_EVENT_CNT:
 		break;
 	}
 }
 
-void session_handle_events(struct session *session)
+void session_handle_events(struct session *session, bool ending)
 {
 	loader_poll_events(session->loader);
+	for (size_t i = 0; i < session->target_cnt && !ending; i++)
+		if (session->targets[i]->dirty && !session->targets[i]->exited)
+			look(session, session->targets[i]);
 }
 
 bool session_all_exited(const struct session *session)

@@ -30,6 +30,7 @@ struct session {
 	size_t target_cnt;
 	struct loader_cost cost;
 	uint32_t next_slot; /* of `wrappers` */
+	bool incomplete;    /* part of a target could not be followed; it was said */
 };
 
 /*
@@ -41,8 +42,11 @@ int session_open(const struct opts *opts, struct session **out);
 /* Detaches what is left and frees; NULL is fine. */
 void session_free(struct session *session);
 
-/* Handles the events of the ring: new mappings, execs, exits. Never waits. */
-void session_handle_events(struct session *session);
+/*
+ * Notes the events of the ring, then looks once at each target that they touched: new mappings,
+ * execs, exits. With `ending`, only notes which image is the current one; nothing is attached.
+ */
+void session_handle_events(struct session *session, bool ending);
 
 /*
  * Milliseconds until session_look_again() should be called, -1: no need. After an exec the

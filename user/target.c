@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sys/syscall.h>
 
 DEFINE_CLEANUP(target, struct target, target_free)
@@ -61,7 +62,9 @@ static int explain_no_maps(pid_t tgid)
 	if (!state)
 		return log_fail(ESRCH, "process %d ended", (int)tgid);
 	if (state == 'Z' || state == 'X')
-		return log_fail(0, "process %d is a zombie: it has no memory left to profile",
+		return log_fail(0,
+				"process %d is a zombie, or its main thread has ended: nothing "
+				"can be profiled",
 				(int)tgid);
 	return log_fail(0, "process %d is a kernel thread: it has no user memory to profile",
 			(int)tgid);
@@ -82,6 +85,13 @@ static int open_pidfd(pid_t tgid)
 	if (err == ESRCH)
 		return log_fail(0, "no process %d; see ps or pgrep", (int)tgid);
 	return log_fail(err, "cannot open process %d", (int)tgid);
+}
+
+bool target_is_gone(const struct target *target)
+{
+	struct pollfd fd = {.fd = target->pidfd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) > 0;
 }
 
 static char *read_comm(pid_t tgid)
@@ -141,12 +151,24 @@ static struct target_space *current_space(struct target *target)
 	return last;
 }
 
+/*
+ * True if something is where `map` was. If that is code of another file, it is marked: a stack
+ * does not tell which of the two it met, and no name is better than a false one.
+ */
 static bool overlaps(const struct procmaps *maps, const struct procmap *map)
 {
-	for (size_t i = 0; i < maps->cnt; i++)
-		if (maps->maps[i].start < map->end && map->start < maps->maps[i].end)
-			return true;
-	return false;
+	bool found = false;
+
+	for (size_t i = 0; i < maps->cnt; i++) {
+		struct procmap *now = &maps->maps[i];
+
+		if (now->start >= map->end || map->start >= now->end)
+			continue;
+		found = true;
+		if (now->elf)
+			now->reused |= map->reused || now->elf != map->elf;
+	}
+	return found;
 }
 
 static int by_start(const void *a, const void *b)
@@ -189,12 +211,18 @@ int target_scan(struct target *target, struct elf_cache *cache)
 	err = procmaps_read(target->tgid, &now);
 	if (err)
 		return err;
+	if (target_is_gone(target)) {
+		procmaps_clear(&now);
+		return -ESRCH;
+	}
 	for (size_t i = 0; i < now.cnt; i++) {
 		struct procmap *map = &now.maps[i];
 
 		if (!map->exec || (!map->inode && strcmp(map->path, "[vdso]")))
 			continue;
 		err = elf_cache_get(cache, target->tgid, map, &map->elf);
+		if (err == -EACCES || err == -EPERM)
+			target->unreadable = -err;
 		if (err)
 			log_debug("process %d: %s: cannot read the mapped file: %s",
 				  (int)target->tgid, map->path, strerror(-err));
@@ -259,7 +287,7 @@ void target_read_memory(struct target *target)
 {
 	FILE *file _cleanup_file_ = open_proc(target->tgid, "smaps_rollup");
 	struct profile_memory memory = {};
-	const struct procmaps *maps = target_maps(target);
+	struct procmaps maps = {};
 	char line[256];
 	uint64_t kib;
 
@@ -269,10 +297,12 @@ void target_read_memory(struct target *target)
 		else if (sscanf(line, "Anonymous: %" SCNu64, &kib) == 1)
 			memory.anonymous_bytes = kib * 1024;
 	}
-	if (!memory.rss_bytes)
+	if (procmaps_read(target->tgid, &maps))
 		return;
-	for (size_t i = 0; i < maps->cnt; i++)
-		if (!strcmp(maps->maps[i].path, "[heap]"))
-			memory.heap_bytes += maps->maps[i].end - maps->maps[i].start;
-	target->memory = memory;
+	for (size_t i = 0; i < maps.cnt; i++)
+		if (!strcmp(maps.maps[i].path, "[heap]"))
+			memory.heap_bytes += maps.maps[i].end - maps.maps[i].start;
+	procmaps_clear(&maps);
+	if (!target_is_gone(target))
+		target->memory = memory;
 }

@@ -36,8 +36,10 @@ struct target {
 	int root_fd; /* owned; its root directory, or -1 */
 	char *comm;  /* owned */
 	bool exited;
-	int looks_left;		     /* times that the mappings are read again after an exec */
-	uint32_t epoch;		     /* of the current image */
+	bool dirty;	/* an event said that the mappings changed */
+	int unreadable; /* errno of the last mapped file that could not be opened, or 0 */
+	int looks_left; /* times that the mappings are read again after an exec */
+	uint32_t epoch; /* of the current image */
 	struct target_space *spaces; /* owned, by epoch */
 	size_t space_cnt, space_cap;
 	struct target_file *files; /* owned, in the order they were met */
@@ -50,6 +52,9 @@ struct target {
  * process, a thread, a kernel thread, a zombie, not permitted.
  */
 int target_open(pid_t tgid, struct target **out);
+
+/* True if the process has ended; its number may then belong to another one. */
+bool target_is_gone(const struct target *target);
 
 /* Frees; NULL is fine. */
 void target_free(struct target *target);
@@ -75,7 +80,7 @@ bool target_has_allocator(const struct target *target);
 /* Opens the debug information of every mapped file while the process still lives. */
 void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer);
 
-/* Asks the kernel for the memory figures; keeps the old ones when the process has ended. */
+/* Asks the kernel for the memory figures; leaves them as they are when the process has ended. */
 void target_read_memory(struct target *target);
 
 #endif

@@ -191,6 +191,11 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 	return err;
 }
 
+void uprobe_links_clear(struct uprobe_links *links)
+{
+	links_cut(links, 0);
+}
+
 void uprobe_links_free(struct uprobe_links *links)
 {
 	if (!links)
