@@ -190,8 +190,6 @@ static void put_header(const struct table *table)
 		top_bytes((double)profile->rate_bytes, rate);
 	put(table, "%s (pid %d), %.1f s, one sample per %s", profile->comm, (int)profile->tgid,
 	    (double)profile->duration_ns / 1e9, rate);
-	put_columns(table, profile->tracks_inuse ? "INUSE" : "ALLOC", "+/-", "OBJECTS", "ALLOC",
-		    "SITE");
 }
 
 /* What the numbers lack, each with its meaning. */
@@ -235,15 +233,32 @@ static void put_sites(const struct table *table, const struct sites *sites, size
 	put_row(table, &sites->sum, "total");
 }
 
-void top_write(const struct profile *profile, size_t rows, unsigned width, FILE *out)
+/* One table, by what table->profile tracks. */
+static void put_table(const struct table *table, size_t rows)
 {
 	_cleanup_(sites_clear) struct sites sites = {0};
-	struct table table = {.profile = profile, .width = width, .out = out};
 
-	put_header(&table);
-	if (sites_make(profile, &sites))
-		put(&table, "(no memory for the table)");
+	put_columns(table, table->profile->tracks_inuse ? "INUSE" : "ALLOC", "+/-", "OBJECTS",
+		    "ALLOC", "SITE");
+	if (sites_make(table->profile, &sites))
+		put(table, "(no memory for the table)");
 	else
-		put_sites(&table, &sites, rows);
+		put_sites(table, &sites, rows);
+}
+
+void top_write(const struct profile *profile, size_t rows, unsigned width, FILE *out)
+{
+	struct table table = {.profile = profile, .width = width, .out = out};
+	/* The same numbers seen as -t allocs would: what comes and goes holds nothing. */
+	struct profile allocs = *profile;
+
+	allocs.tracks_inuse = false;
+	put_header(&table);
+	put_table(&table, rows);
+	if (profile->tracks_inuse) {
+		table.profile = &allocs;
+		put_table(&table, rows);
+		table.profile = profile;
+	}
 	put_losses(&table);
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /*
- * Writes the `rows` largest sites by in-use bytes (by allocated bytes where inuse is not tracked),
+ * Writes the `rows` largest sites by in-use bytes, where inuse is tracked, and by allocated bytes,
  * a site being the first frame outside the allocator with its caller chain summarized, the
  * standard error of each estimate, totals, and every loss. `width`: columns of the terminal,
  * 0 = not a terminal.
