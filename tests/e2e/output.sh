@@ -94,7 +94,8 @@ test_no_table() {
 
 test_rows_of_table() {
 	record family --top 3
-	equal "$(grep -c 'site_' out)" 3 "rows"
+	equal "$(sed -n '/INUSE/,/total/p' out | grep -c 'site_')" 3 "rows by in-use bytes"
+	equal "$(sed -n '/^ *ALLOC/,/total/p' out | grep -c 'site_')" 3 "rows by allocated bytes"
 }
 
 test_recording_line() {
