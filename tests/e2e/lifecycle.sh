@@ -232,4 +232,33 @@ test_comes_and_goes() {
 	steady_end
 }
 
+# 300 images within a second, each noticed while the next is there already; the recording ends, in
+# time and whole, and only the last image's block is in use.
+test_exec_storm() {
+	target exec_storm 300
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	((heapbpf_status <= 1)) || fail "heapbpf ended with $heapbpf_status: $(<err)"
+	equal "$(reader total p.pb.gz alloc_objects)" 301 "allocations of all images"
+	equal "$(reader total p.pb.gz inuse_objects)" 1 "objects of the last image"
+	target_end
+}
+
+# Two threads that always hold 500 blocks each, replaced one by one at full speed: whatever the order
+# in which probes are put in and taken out, nothing else is in use at the end. Each thread may be
+# between its free and its malloc.
+test_constant_live_set() {
+	local tier in_use
+
+	steady
+	for tier in session multi perf; do
+		heapbpf_run -p "$target_pid" -r 1 -d 1s --tier "$tier" -q -o p.pb.gz
+		whole
+		in_use=$(reader total p.pb.gz inuse_objects)
+		((in_use >= 998 && in_use <= 1000)) || fail "$tier: $in_use in use, not 1000"
+	done
+	steady_end
+}
+
 e2e_main "$@"
