@@ -4,7 +4,8 @@
  *
  * An object of its own, so that user space learns what this kernel lacks before the real programs
  * are loaded. The first uses everything that they need beyond 5.15: a sleepable uprobe (6.0),
- * bpf_loop (5.17), bpf_copy_from_user in it; the second adds bpf_get_func_ip on multi uprobes.
+ * bpf_loop (5.17), bpf_copy_from_user in it; the second is for multi links, the third adds
+ * bpf_get_func_ip for session links.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

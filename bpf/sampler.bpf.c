@@ -4,7 +4,7 @@
  *
  * Stateless: each call draws one number and compares it with the probability of its size,
  * p(s) = 1 - exp(-s/R), the law of an exponential countdown in bytes. No counter is shared between
- * threads or lost with them; what user space divides by is the very table entry compared here.
+ * threads or lost with them; what user space divides by is the very number compared here.
  */
 #include "rooms.bpf.h"
 

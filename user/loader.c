@@ -122,7 +122,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 				      "--max-sites or --max-stacks");
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
-	/* Process life-cycle; without these tracepoints exits are still seen through pidfds. */
+	/* Process life-cycle: without it an exec would go on as if nothing had happened. */
 	err = heapbpf_bpf__attach(loader->skel);
 	if (err)
 		return log_fail(-err, "cannot attach to sched_process_exec and sched_process_exit");

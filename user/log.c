@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: messages from every room. Out: whole lines on stderr. The level is one of the two mutable
- * globals of the program (the other is the stop flag in session.c).
+ * In: messages from every room. Out: whole lines on stderr. The level is the one mutable global of
+ * the program.
  */
 #include "log.h"
 
