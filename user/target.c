@@ -11,6 +11,7 @@
 #include "symbolize.h"
 #include "vec.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -101,6 +102,10 @@ static char *read_comm(pid_t tgid)
 
 	if (file && fgets(comm, sizeof(comm), file))
 		comm[strcspn(comm, "\n")] = 0;
+	/* The process chose it, and it goes to terminals. */
+	for (char *c = comm; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
 	return strdup(comm[0] ? comm : "unknown");
 }
 
