@@ -147,7 +147,7 @@ as_postgres() {
 # Leaves the pid of the process that serves pgbench in the file `backend`.
 backend_of_pgbench() {
 	as_postgres psql -qAtc "select pid from pg_stat_activity
-		where application_name = 'pgbench' and state is not null limit 1" >backend
+		where application_name = 'pgbench' and query ~ '^(BEGIN|END|UPDATE|INSERT)' and state is not null limit 1" >backend
 	[[ -s backend ]]
 }
 
