@@ -89,18 +89,15 @@ __hidden void account_end(__u32 tgid, const struct hb_live *object)
  * An entry that is still there was freed without us: by a call that is not probed, or before an
  * exec. Only the first is a loss.
  */
-static void replace_live(const struct hb_live_key *key, const struct hb_live *object)
+static void end_unfreed(const struct hb_live_key *key, __u32 epoch)
 {
 	struct hb_live old;
-	struct hb_live *found = bpf_map_lookup_elem(&live, key);
 
-	if (found) {
-		old = *found;
-		if (old.epoch == object->epoch)
-			hb_lose(HB_LOSS_LOST_FREE);
-		account_end(key->tgid, &old);
-	}
-	bpf_map_update_elem(&live, key, object, BPF_ANY);
+	if (!account_take(key->addr, key->tgid, &old))
+		return;
+	if (old.epoch == epoch)
+		hb_lose(HB_LOSS_LOST_FREE);
+	account_end(key->tgid, &old);
 }
 
 __hidden void account_live(__u64 addr, const struct hb_site_key *key)
@@ -114,12 +111,12 @@ __hidden void account_live(__u64 addr, const struct hb_site_key *key)
 	struct hb_site *site;
 	long err = bpf_map_update_elem(&live, &at, &object, BPF_NOEXIST);
 
+	if (err == -17 /* EEXIST */) {
+		end_unfreed(&at, object.epoch);
+		err = bpf_map_update_elem(&live, &at, &object, BPF_NOEXIST);
+	}
 	if (!err)
 		return;
-	if (err == -17 /* EEXIST */) {
-		replace_live(&at, &object);
-		return;
-	}
 	hb_lose(HB_LOSS_LIVE_FULL);
 	site = bpf_map_lookup_elem(&sites, key);
 	if (site)
