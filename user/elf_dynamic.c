@@ -59,22 +59,34 @@ static void note_tag(struct dynamic *out, const Elf64_Dyn *dyn)
 			*wanted[i].value = dyn->d_un.d_val;
 }
 
-/* False: no dynamic segment. */
-static bool read_dynamic(const struct elf_file *file, struct dynamic *out)
+/* The entries of the dynamic segment up to DT_NULL; NULL: there is none. */
+static const Elf64_Dyn *find_dyns(const struct elf_file *file, size_t *cnt)
 {
 	const Elf64_Dyn *dyns = NULL;
 	size_t phdr_cnt, bytes = 0;
 	GElf_Phdr phdr;
 
 	if (elf_getphdrnum(elf_file_elf(file), &phdr_cnt))
-		return false;
+		return NULL;
 	for (size_t i = 0; i < phdr_cnt && !dyns; i++)
 		if (gelf_getphdr(elf_file_elf(file), (int)i, &phdr) && phdr.p_type == PT_DYNAMIC)
 			dyns = chunk(file, phdr.p_vaddr, phdr.p_filesz, ELF_T_DYN, &bytes);
+	for (*cnt = 0; dyns && *cnt < bytes / sizeof(*dyns); *cnt += 1)
+		if (dyns[*cnt].d_tag == DT_NULL)
+			break;
+	return dyns;
+}
+
+/* False: no dynamic segment. */
+static bool read_dynamic(const struct elf_file *file, struct dynamic *out)
+{
+	size_t cnt;
+	const Elf64_Dyn *dyns = find_dyns(file, &cnt);
+
 	if (!dyns)
 		return false;
 	*out = (struct dynamic){};
-	for (size_t i = 0; i < bytes / sizeof(*dyns) && dyns[i].d_tag != DT_NULL; i++)
+	for (size_t i = 0; i < cnt; i++)
 		note_tag(out, &dyns[i]);
 	return true;
 }
@@ -170,6 +182,22 @@ const char *elf_dynamic_soname(const struct elf_file *file)
 	if (!read_dynamic(file, &dynamic) || !dynamic.soname || elf_dynamic_symtab(file, &table))
 		return NULL;
 	return elf_dynamic_name(&table, dynamic.soname);
+}
+
+int elf_dynamic_each_needed(const struct elf_file *file, int (*fn)(const char *name, void *data),
+			    void *data)
+{
+	struct elf_dynamic_symtab table;
+	size_t cnt;
+	const Elf64_Dyn *dyns = find_dyns(file, &cnt);
+	int ret = 0;
+
+	if (!dyns || elf_dynamic_symtab(file, &table))
+		return 0;
+	for (size_t i = 0; i < cnt && !ret; i++)
+		if (dyns[i].d_tag == DT_NEEDED)
+			ret = fn(elf_dynamic_name(&table, dyns[i].d_un.d_val), data);
+	return ret;
 }
 
 static int each_rela(const struct elf_dynamic_symtab *table, const Elf64_Rela *relas, size_t cnt,

@@ -41,6 +41,13 @@ const char *elf_dynamic_name(const struct elf_dynamic_symtab *table, uint64_t of
 const char *elf_dynamic_soname(const struct elf_file *file);
 
 /*
+ * Calls fn(name, data) with each DT_NEEDED, borrowed. Stops and returns what fn returns when that
+ * is not 0; else 0.
+ */
+int elf_dynamic_each_needed(const struct elf_file *file, int (*fn)(const char *name, void *data),
+			    void *data);
+
+/*
  * Calls fn(slot, data) for each pointer with an R_X86_64_JUMP_SLOT or R_X86_64_GLOB_DAT
  * relocation, those that code calls or jumps through. Stops and returns what fn returns when that
  * is not 0; else 0.
