@@ -12,8 +12,9 @@
 #endif
 
 /*
- * Entry points of the malloc family by meaning; a probe's cookie carries one. Arguments are
- * those of the C prototypes.
+ * What a probed function means; a probe's cookie carries one. Entry points of the malloc family
+ * with the arguments of their C prototypes, and what the dynamic linker calls for debuggers
+ * (r_brk of struct r_debug) before and after it maps or unmaps libraries.
  *   X(enum suffix, name shown to people)
  */
 #define HB_FN_LIST(X)                                                                              \
@@ -24,7 +25,8 @@
 	X(POSIX_MEMALIGN, "posix_memalign")                                                        \
 	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                   \
 	X(VALLOC, "valloc")	/* (size), whole pages: valloc, pvalloc */                         \
-	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, free_aligned_sized */
+	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, free_aligned_sized */      \
+	X(LINKER, "_dl_debug_state")
 
 #define HB_FN_ENUM(id, name) HB_FN_##id,
 enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
@@ -63,7 +65,7 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 /*
  * Limits: PCs of a stack, functions of an allocator, size classes of the sampler.
  */
-#define HB_STACK_MAX   128
+#define HB_STACK_MAX   512
 #define HB_WRAPPER_MAX 32
 #define HB_CLASS_CNT   1024
 
@@ -144,6 +146,7 @@ _Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
  */
 #define HB_LOSS_LIST(X)                                                                            \
 	X(STACK_NO_MAPPING, "no_mapping", "stack cut: the next PC is in no known mapping")         \
+	X(STACK_STALE, "stale_mappings", "stack cut: libraries were just loaded or unloaded")      \
 	X(STACK_NO_TABLE, "no_table", "stack cut: the mapped file has no unwind table")            \
 	X(STACK_NO_ROW, "no_row", "stack cut: no unwind information for this address")             \
 	X(STACK_READ_FAULT, "read_fault", "stack cut: stack memory could not be read")             \
@@ -195,9 +198,9 @@ enum hb_stat { HB_STAT_LIST(HB_STAT_ENUM) HB_STAT_CNT };
  * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process.
  */
 struct hb_proc {
-	__u32 epoch; /* +1 at each exec: numbers of the old image are kept apart; atomic */
-	__u32 pad;
-	__u64 asked_ns; /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
+	__u32 epoch;	 /* +1 at each exec: numbers of the old image are kept apart; atomic */
+	__u32 libraries; /* +1 whenever the dynamic linker begins or ends a change; atomic */
+	__u64 asked_ns;	 /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
 };
 _Static_assert(sizeof(struct hb_proc) == 16, "no padding");
 
@@ -239,27 +242,39 @@ struct hb_live {
 _Static_assert(sizeof(struct hb_live) == 24, "no padding");
 
 /*
- * Map `stacks`: HASH u64 id -> hb_stack. pc[0] is the return address into the allocator's
- * caller; every pc is a return address unless its bit in hb_stack.exact is set.
+ * A frame of a stack: where it is and in which mapping.
+ *   bits  0..46  the PC; a return address unless HB_FRAME_EXACT is set. User space ends at 2^47
+ *   bits 47..62  number of the mapping (struct hb_uw_map), or one of HB_MAPPING_*
+ *   bit  63      HB_FRAME_EXACT: to be looked up as it is: the instruction that a signal
+ *                interrupted, or the first one of a stub that is never called
+ */
+#define HB_FRAME_PC_BITS 47
+#define HB_FRAME_EXACT	 (1ULL << 63)
+#define HB_FRAME(number, pc)                                                                       \
+	(((__u64)(number) << HB_FRAME_PC_BITS) | ((pc) & ((1ULL << HB_FRAME_PC_BITS) - 1)))
+#define HB_FRAME_PC(frame)     ((frame) & ((1ULL << HB_FRAME_PC_BITS) - 1))
+#define HB_FRAME_NUMBER(frame) ((__u32)((frame) >> HB_FRAME_PC_BITS) & 0xffff)
+
+#define HB_MAPPING_NONE	   0	  /* memory without a file */
+#define HB_MAPPING_UNKNOWN 0xffff /* not among the mappings that were known at that time */
+
+/*
+ * Map `stacks`: HASH u64 id -> hb_stack, whose value ends after hb_config.stack_max frames.
+ * frame[0] is the allocator's caller.
  */
 #define HB_STACK_COMPLETE 0xffff /* end: the outermost frame was reached */
 struct hb_stack {
-	__u64 check; /* second hash over the same PCs: equal id, other check = collision */
+	__u64 check; /* second hash over the same frames: equal id, other check = collision */
 	__u32 tgid;
 	__u32 epoch;
-	__u16 cnt;	/* PCs */
-	__u16 end;	/* HB_STACK_COMPLETE or an enum hb_loss of the STACK_ kind */
-	__u16 fp_steps; /* frames found by frame pointer */
-	__u16 pad;
-	/*
-	 * Bit n of word n/64: pc[n] is looked up as it is and not as a return address: the
-	 * instruction that a signal interrupted, or the first one of a stub that is never called.
-	 */
-	__u64 exact[HB_STACK_MAX / 64];
-	__u64 pc[HB_STACK_MAX];
+	__u32 libraries; /* of hb_proc; part of the id only where a mapping is unknown */
+	__u16 cnt;	 /* frames */
+	__u16 end;	 /* HB_STACK_COMPLETE or an enum hb_loss of the STACK_ kind */
+	__u16 fp_steps;	 /* frames found by frame pointer */
+	__u16 pad[3];
+	__u64 frame[HB_STACK_MAX]; /* HB_FRAME() */
 };
-_Static_assert(sizeof(struct hb_stack) == 24 + HB_STACK_MAX / 8 + 8 * HB_STACK_MAX, "no padding");
-_Static_assert(HB_STACK_MAX % 64 == 0, "exact has whole words");
+_Static_assert(sizeof(struct hb_stack) == 32 + 8 * HB_STACK_MAX, "no padding");
 
 /*
  * Map `wrappers`: ARRAY, slot (one per probed file and process) -> hb_wrappers: where the probed
@@ -285,7 +300,7 @@ _Static_assert(sizeof(struct hb_wrappers) == 8 + 8 * HB_WRAPPER_MAX, "no padding
 enum hb_event_type {
 	HB_EVENT_EXEC, /* the process replaced its image; hb_proc.epoch was incremented */
 	HB_EVENT_EXIT, /* the last thread ended */
-	HB_EVENT_MAPS, /* the unwinder met an address that no uploaded mapping covers */
+	HB_EVENT_MAPS, /* mappings changed, or the unwinder met an address that it cannot place */
 	HB_EVENT_CNT,
 };
 
@@ -294,7 +309,7 @@ struct hb_event {
 	__u32 tgid;
 	__u32 epoch; /* after the event */
 	__u32 pad;
-	__u64 pc; /* HB_EVENT_MAPS: the address; HB_EVENT_EXEC: 1 if not by the main thread */
+	__u64 pc; /* HB_EVENT_MAPS: the address or 0; HB_EVENT_EXEC: 1 if not by the main thread */
 };
 _Static_assert(sizeof(struct hb_event) == 24, "no padding");
 

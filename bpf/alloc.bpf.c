@@ -7,7 +7,8 @@
  * it is (abi.h). They are attached in one of three ways: as one session program (entry asks for
  * the return only when the call matters), or as two programs on multi or perf-event uprobes.
  *
- *   entry:  free       takes the object out of the live set before its address can be reused
+ *   entry:  linker     tells proc, and counts as no call
+ *           free       takes the object out of the live set before its address can be reused
  *           the rest   draws; a sampled call is remembered in `inflight` with its stack
  *   return: sampled    the call failed: nothing happened. Else it counts, and its object is alive
  *
@@ -117,6 +118,7 @@ static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct 
 		call->size = b;
 		break;
 	case HB_FN_FREE:
+	case HB_FN_LINKER:
 	case HB_FN_CNT:
 		return false;
 	}
@@ -149,11 +151,11 @@ static bool is_nested(__u64 ip, __u64 cookie, __u64 ra)
 	return false;
 }
 
-static void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr, __u32 tgid)
+static void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr)
 {
 	__u64 ra;
 
-	if (!addr || !hb_config.track_live || account_free(addr, tgid))
+	if (!addr || !hb_config.track_live || account_free(addr, bpf_get_current_pid_tgid() >> 32))
 		return;
 	/* realloc's own free of a block that it took out before; only exact runs can tell. */
 	if (hb_config.exact && read_word(PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie), &ra) &&
@@ -176,68 +178,76 @@ static int remember(__u64 ra_at, const struct inflight *call)
 }
 
 /* A call that is sampled, or that moves a sampled object: takes its stack and waits. */
-static int on_taken(struct pt_regs *ctx, __u64 cookie, struct inflight *call)
+static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, bool sampled)
 {
 	__u64 ra_at = PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie);
-	struct hb_site_key *site = &call->site;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct inflight taken = {.call = *call, .sampled = sampled};
+	struct hb_site_key *site = &taken.site;
+	struct hb_proc proc;
 	__u64 ra;
 
-	if (!proc_epoch(site->tgid, &site->epoch)) {
+	if (!proc_get(tgid, &proc)) {
 		hb_lose(HB_LOSS_NO_PROCESS);
 		return SKIP_RETURN;
 	}
 	if (!read_word(ra_at, &ra)) {
 		hb_lose(HB_LOSS_READ_ARG);
+		if (call->old && hb_config.track_live)
+			account_free(call->old, tgid);
 		return SKIP_RETURN;
 	}
 	if (is_nested(PT_REGS_IP(ctx), cookie, ra))
 		return SKIP_RETURN;
-	if (call->sampled) {
+	site->tgid = tgid;
+	site->epoch = proc.epoch;
+	if (sampled) {
 		hb_stat_add(HB_STAT_SAMPLES, 1);
-		site->stack_id = unwind_stack(ctx, ra, ra_at + 8, site->tgid, site->epoch);
-		site->size = call->call.size;
+		site->stack_id = unwind_stack(ctx, ra, ra_at + 8, tgid, &proc);
+		site->size = call->size;
 	}
 	if (!hb_config.track_live) {
 		account_alloc(site);
 		return SKIP_RETURN;
 	}
-	if (call->call.old)
-		call->has_moved = account_take(call->call.old, site->tgid, &call->moved);
-	return remember(ra_at, call);
-}
-
-static __always_inline bool is_live(__u64 addr, __u32 tgid)
-{
-	return hb_config.track_live && addr && account_has(addr, tgid);
+	if (call->old)
+		taken.has_moved = account_take(call->old, tgid, &taken.moved);
+	return remember(ra_at, &taken);
 }
 
 static int on_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	struct inflight call = {};
+	struct call call = {};
 
+	/* Also before the recording: what is read of the mappings until then must be known stale.
+	 */
+	if (HB_COOKIE_FN(cookie) == HB_FN_LINKER) {
+		proc_changes_libraries(bpf_get_current_pid_tgid() >> 32);
+		return SKIP_RETURN;
+	}
 	if (!*(volatile __u32 *)&hb_recording)
 		return SKIP_RETURN;
 	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
 								: HB_STAT_HITS,
 		    1);
 	if (HB_COOKIE_FN(cookie) == HB_FN_FREE) {
-		on_free(ctx, cookie, PT_REGS_PARM1(ctx), tgid);
+		on_free(ctx, cookie, PT_REGS_PARM1(ctx));
 		return SKIP_RETURN;
 	}
-	if (!read_call(ctx, cookie, &call.call))
+	if (!read_call(ctx, cookie, &call))
 		return SKIP_RETURN;
 	/* realloc(p, 0) is free(p), whatever it returns. */
-	if (call.call.old && !call.call.size) {
-		on_free(ctx, cookie, call.call.old, tgid);
+	if (call.old && !call.size) {
+		on_free(ctx, cookie, call.old);
 		return SKIP_RETURN;
 	}
-	call.sampled = sampler_takes(call.call.size);
-	if (!call.sampled && !is_live(call.call.old, tgid))
-		return SKIP_RETURN;
-	call.site.tgid = tgid;
-	return on_taken(ctx, cookie, &call);
+	if (sampler_takes(call.size))
+		return on_taken(ctx, cookie, &call, true);
+	if (call.old && hb_config.track_live &&
+	    account_has(call.old, bpf_get_current_pid_tgid() >> 32))
+		return on_taken(ctx, cookie, &call, false);
+	return SKIP_RETURN;
 }
 
 /* The block that a call returned; 0: it failed. */

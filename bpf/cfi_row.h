@@ -112,14 +112,16 @@ _Static_assert(sizeof(struct hb_uw_table) == 16, "no padding");
 /* Map `uw_maps`: ARRAY; each process owns a run of entries, sorted by start, not overlapping. */
 struct hb_uw_map {
 	__u64 start;
-	__u64 end;   /* exclusive */
-	__u64 bias;  /* pc - bias = file offset */
-	__u32 table; /* 0: none */
-	__u32 flags; /* HB_UW_MAP_* */
+	__u64 end;    /* exclusive */
+	__u64 bias;   /* pc - bias = file offset */
+	__u32 table;  /* 0: none */
+	__u16 flags;  /* HB_UW_MAP_* */
+	__u16 number; /* which of the process's mappings this is, for frames; 0: no file */
 };
 _Static_assert(sizeof(struct hb_uw_map) == 32, "no padding");
 
-#define HB_UW_MAP_ANON 0x1 /* executable memory without a file: code made at run time */
+#define HB_UW_MAP_ANON	    0x1 /* executable memory without a file: code made at run time */
+#define HB_UW_MAP_PERMANENT 0x2 /* of a file that the dynamic linker never unmaps */
 
 /*
  * Map `uw_procs`: HASH tgid (u32) -> the process's run in uw_maps. Replaced as a whole; a reader
@@ -130,7 +132,9 @@ struct hb_uw_proc {
 	__u32 cnt; /* at most HB_UW_PROC_MAP_MAX */
 	__u32 tgid;
 	__u32 epoch; /* of hb_proc: mappings of an older image are not used */
+	/* Of hb_proc, before the mappings were read: in an older state only the permanent count. */
+	__u32 libraries;
 };
-_Static_assert(sizeof(struct hb_uw_proc) == 16, "no padding");
+_Static_assert(sizeof(struct hb_uw_proc) == 20, "no padding");
 
 #endif

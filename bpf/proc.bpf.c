@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In: processes that exec and exit, and addresses that the unwinder could not place. Out: records
- * in the ring `events` for session, and the epoch of each followed process.
+ * In: processes that exec, exit, load and unload libraries, and addresses that the unwinder could
+ * not place. Out: records in the ring `events` for session, and the state of each followed process.
  *
  * The ring carries life-cycle only, never samples: however busy the target is, it cannot overflow.
  */
@@ -21,13 +21,13 @@ struct {
 	__uint(max_entries, 64 * 1024);
 } events SEC(".maps");
 
-__hidden bool proc_epoch(__u32 tgid, __u32 *epoch)
+__hidden bool proc_get(__u32 tgid, struct hb_proc *out)
 {
-	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
+	const struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 
 	if (!proc)
 		return false;
-	*epoch = proc->epoch;
+	*out = *proc;
 	return true;
 }
 
@@ -49,6 +49,16 @@ __hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc)
 		return;
 	proc->asked_ns = now_ns;
 	send(HB_EVENT_MAPS, tgid, epoch, pc);
+}
+
+__hidden void proc_changes_libraries(__u32 tgid)
+{
+	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
+
+	if (!proc)
+		return;
+	__sync_fetch_and_add(&proc->libraries, 1);
+	send(HB_EVENT_MAPS, tgid, proc->epoch, 0);
 }
 
 SEC("tp_btf/sched_process_exec")

@@ -33,10 +33,13 @@ static __always_inline void hb_stat_add(enum hb_stat stat, __u64 n)
 /* sampler: true with the probability of this size; one random draw. */
 __hidden bool sampler_takes(__u64 size);
 
-/* proc: the epoch of a followed process into *epoch; false if it is not followed. */
-__hidden bool proc_epoch(__u32 tgid, __u32 *epoch);
+/* proc: the state of a followed process into *proc; false if it is not followed. */
+__hidden bool proc_get(__u32 tgid, struct hb_proc *proc);
 
-/* proc: tells user space that `pc` is in no known mapping; at most one per process and 20 ms. */
+/* proc: the dynamic linker of the process is about to change its mappings, or has done so. */
+__hidden void proc_changes_libraries(__u32 tgid);
+
+/* proc: tells user space that `pc` cannot be placed; at most one per process and 20 ms. */
 __hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc);
 
 /* account: counts a sampled allocation at its site. False: the site table is full (counted). */

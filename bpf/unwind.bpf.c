@@ -90,24 +90,28 @@ struct {
 	__type(value, struct hb_uw_proc);
 } uw_procs SEC(".maps");
 
-/* Sized by loader. Never evicts: live objects refer to their stack by its id. */
+/*
+ * Sized by loader, the value too: it ends with the last frame that hb_config.stack_max allows.
+ * Never evicts: live objects refer to their stack by its id.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, struct hb_stack);
+	__uint(key_size, sizeof(__u64));
+	__uint(value_size, sizeof(struct hb_stack));
 } stacks SEC(".maps");
 
 /* A walk in progress. Owned by who changed `busy` from 0 to 1; everything else is its alone. */
 struct uw_walk {
 	__u32 busy;
-	__u32 rule;	/* what find_rule() found */
-	__u32 is_start; /* its row begins at the very offset that was looked up */
-	__u32 pad;
+	__u32 rule;		  /* what find_rule() found */
+	__u32 is_start;		  /* its row begins at the very offset that was looked up */
+	__u32 stale;		  /* the mappings may have changed since they were read */
 	struct hb_uw_table table; /* of `map` */
 	struct hb_uw_map map;	  /* of the last PC; end 0: none yet */
 	struct hb_uw_proc proc;
+	__u32 pad;
 	struct hb_unwind_regs regs;
 	__u64 trampoline; /* where return probes let functions return to; 0: there are none */
 	__u64 hash;
@@ -150,7 +154,7 @@ static __always_inline struct uw_walk *claim_walk(void)
 
 /*
  * Finds the mapping of `pc` into walk->map, most often the one that is there already, and its
- * table into walk->table.
+ * table into walk->table. False: there is none that can be trusted.
  */
 static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
 {
@@ -160,7 +164,7 @@ static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
 	if (pc >= walk->map.start && pc < walk->map.end)
 		return true;
 	map = hb_unwind_find_map(walk->proc.first, walk->proc.cnt, pc);
-	if (!map)
+	if (!map || (walk->stale && !(map->flags & HB_UW_MAP_PERMANENT)))
 		return false;
 	walk->map = *map;
 	table = bpf_map_lookup_elem(&uw_tables, &walk->map.table);
@@ -231,32 +235,52 @@ static __noinline void repair(struct uw_walk *walk)
 		hb_stat_add(HB_STAT_REPAIRS, 1);
 }
 
-/* Appends the PC in the registers. */
-static __always_inline __u32 push(struct uw_walk *walk)
+/* Two multiplicative hashes; odd constants of good spectral quality (SplitMix64, xxHash). */
+static __always_inline void mix(struct uw_walk *walk, __u64 word)
 {
-	struct hb_stack *stack = &walk->stack;
+	walk->hash = (walk->hash ^ word) * 0x9e3779b97f4a7c15;
+	walk->hash ^= walk->hash >> 32;
+	walk->stack.check = (walk->stack.check + word) * 0xc2b2ae3d27d4eb4f;
+	walk->stack.check ^= walk->stack.check >> 29;
+}
+
+/* Appends the PC in the registers, as an address in the mapping `number`. */
+static __always_inline void append(struct uw_walk *walk, __u32 number)
+{
+	__u64 frame = HB_FRAME(number, walk->regs.pc);
+	__u32 n = walk->stack.cnt;
+
+	if (walk->regs.exact)
+		frame |= HB_FRAME_EXACT;
+	if (n < HB_STACK_MAX)
+		walk->stack.frame[n] = frame;
+	walk->stack.cnt = n + 1;
+	mix(walk, frame);
+}
+
+/* Enters the frame in the registers: finds its mapping and appends it. */
+static __always_inline __u32 enter(struct uw_walk *walk)
+{
 	struct hb_unwind_regs *regs = &walk->regs;
-	__u32 n = stack->cnt;
-	__u64 word;
 
 	if (walk->trampoline && regs->pc == walk->trampoline && regs->ra_addr)
 		repair(walk);
 	if (!regs->pc)
-		return stack->fp_steps ? HB_LOSS_STACK_GUESSED_END : HB_STACK_COMPLETE;
-	if (n >= HB_STACK_MAX || n >= hb_config.stack_max)
+		return walk->stack.fp_steps ? HB_LOSS_STACK_GUESSED_END : HB_STACK_COMPLETE;
+	/* No address of a program. */
+	if (regs->pc >> HB_FRAME_PC_BITS)
+		return HB_LOSS_STACK_NO_MAPPING;
+	if (walk->stack.cnt >= HB_STACK_MAX || walk->stack.cnt >= hb_config.stack_max)
 		return HB_LOSS_STACK_TOO_DEEP;
-	stack->pc[n] = regs->pc;
-	if (regs->exact)
-		stack->exact[(n / 64) & 1] |= 1ULL << (n % 64);
-	stack->cnt = n + 1;
-	/* Two multiplicative hashes; odd constants of good spectral quality (SplitMix64, xxHash).
-	 */
-	word = regs->pc ^ (__u64)regs->exact << 63;
-	walk->hash = (walk->hash ^ word) * 0x9e3779b97f4a7c15;
-	walk->hash ^= walk->hash >> 32;
-	stack->check = (stack->check + word) * 0xc2b2ae3d27d4eb4f;
-	stack->check ^= stack->check >> 29;
-	return HB_UNWIND_ON;
+	if (find_map(walk, hb_unwind_lookup_pc(regs))) {
+		append(walk, walk->map.number);
+		return HB_UNWIND_ON;
+	}
+	append(walk, HB_MAPPING_UNKNOWN);
+	/* What is mapped there can be learnt later, but not for another state of the process. */
+	mix(walk, walk->stack.libraries);
+	hb_request_maps(walk->stack.tgid, walk->stack.epoch, regs->pc);
+	return walk->stale ? HB_LOSS_STACK_STALE : HB_LOSS_STACK_NO_MAPPING;
 }
 
 /* A step through code without rules, if there is reason to believe in frame pointers. */
@@ -288,22 +312,18 @@ static __always_inline void mark_stub(struct uw_walk *walk)
 {
 	__u32 n = walk->stack.cnt - 1;
 
-	if (walk->is_start && !walk->regs.exact)
-		walk->stack.exact[(n / 64) & 1] |= 1ULL << (n & 63);
+	if (walk->is_start && n < HB_STACK_MAX)
+		walk->stack.frame[n] |= HB_FRAME_EXACT;
 	if (HB_CFI_KIND(walk->rule) == HB_CFI_SIGNAL)
 		hb_stat_add(HB_STAT_SIGNAL_FRAMES, 1);
 }
 
-/* From the frame in the registers to its caller. */
+/* From the frame in the registers, which was entered, to its caller. */
 static __always_inline __u32 step(struct uw_walk *walk)
 {
 	__u64 pc = hb_unwind_lookup_pc(&walk->regs);
 	__u32 index;
 
-	if (!find_map(walk, pc)) {
-		hb_request_maps(walk->stack.tgid, walk->stack.epoch, pc);
-		return HB_LOSS_STACK_NO_MAPPING;
-	}
 	if (walk->map.flags & HB_UW_MAP_ANON)
 		return step_by_frame_pointer(walk);
 	if (!walk->table.page_cnt || !find_rule(walk, pc - walk->map.bias))
@@ -324,11 +344,11 @@ static __always_inline __u32 step(struct uw_walk *walk)
 
 static long walk_frame(__u32 i, struct uw_loop *loop)
 {
-	__u32 next = step(loop->walk);
+	__u32 next = enter(loop->walk);
 
 	(void)i;
 	if (next == HB_UNWIND_ON)
-		next = push(loop->walk);
+		next = step(loop->walk);
 	if (next == HB_UNWIND_ON)
 		return 0;
 	loop->walk->stack.end = next;
@@ -336,21 +356,24 @@ static long walk_frame(__u32 i, struct uw_loop *loop)
 }
 
 /* Everything that a walk needs, in memory that still holds the last one. */
-static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgid, __u32 epoch)
+static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgid,
+				      const struct hb_proc *state)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	const struct hb_uw_proc *proc = bpf_map_lookup_elem(&uw_procs, &tgid);
 
 	__builtin_memset(&walk->map, 0, sizeof(walk->map));
 	__builtin_memset(&walk->proc, 0, sizeof(walk->proc));
-	__builtin_memset(&walk->stack, 0, offsetof(struct hb_stack, pc));
+	__builtin_memset(&walk->stack, 0, offsetof(struct hb_stack, frame));
 	if (proc)
 		walk->proc = *proc;
-	if (walk->proc.tgid != tgid || walk->proc.epoch != epoch ||
+	if (walk->proc.tgid != tgid || walk->proc.epoch != state->epoch ||
 	    walk->proc.cnt > HB_UW_PROC_MAP_MAX)
 		walk->proc.cnt = 0;
+	walk->stale = walk->proc.libraries != state->libraries;
 	walk->stack.tgid = tgid;
-	walk->stack.epoch = epoch;
+	walk->stack.epoch = state->epoch;
+	walk->stack.libraries = state->libraries;
 	walk->regs.rbp = rbp;
 	walk->regs.rbp_known = 1;
 	walk->regs.exact = 0;
@@ -358,7 +381,7 @@ static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgi
 	if (bpf_core_field_exists(task->mm->uprobes_state.xol_area) &&
 	    bpf_core_field_exists(struct xol_area, vaddr))
 		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-	walk->hash = hb_config.stack_seed ^ ((__u64)epoch << 32 | tgid) * 0x9e3779b97f4a7c15;
+	walk->hash = hb_config.stack_seed ^ ((__u64)state->epoch << 32 | tgid) * 0x9e3779b97f4a7c15;
 	walk->stack.check = ~walk->hash;
 }
 
@@ -387,26 +410,23 @@ static __always_inline __u64 store(struct uw_walk *walk)
 	return 0;
 }
 
-__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid, __u32 epoch)
+__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid,
+			    const struct hb_proc *proc)
 {
 	struct uw_walk *walk = claim_walk();
 	struct uw_loop loop = {.walk = walk};
-	__u32 first;
 	__u64 id;
 
 	if (!walk) {
 		hb_lose(HB_LOSS_NO_SCRATCH);
 		return 0;
 	}
-	init_walk(walk, ctx->bp, tgid, epoch);
+	init_walk(walk, ctx->bp, tgid, proc);
 	walk->regs.pc = ra;
 	walk->regs.rsp = cfa;
 	walk->regs.ra_addr = cfa - 8;
-	first = push(walk);
-	if (first == HB_UNWIND_ON)
-		bpf_loop(HB_STACK_MAX, walk_frame, &loop, 0);
-	else
-		walk->stack.end = first;
+	/* One more than there may be frames: it meets the limit. */
+	bpf_loop(HB_STACK_MAX + 1, walk_frame, &loop, 0);
 	hb_stat_add(HB_STAT_FRAMES, walk->stack.cnt);
 	if (walk->stack.fp_steps)
 		hb_stat_add(HB_STAT_FP_STEPS, walk->stack.fp_steps);

@@ -9,10 +9,11 @@
 
 /*
  * Walks the user stack from a call's first frame and stores it. `ctx` gives rbp, which must still
- * be the caller's. `ra` is the return address of the call, `cfa` the address just above it. `epoch`
- * is the process's (struct hb_proc). Returns the stack's id in `stacks`, or 0 with the reason
- * counted; the reason why a stack is cut is counted as well. For sleepable programs only.
+ * be the caller's. `ra` is the return address of the call, `cfa` the address just above it. `proc`
+ * is the state of the process (proc_get()). Returns the stack's id in `stacks`, or 0 with the
+ * reason counted; the reason why a stack is cut is counted as well. For sleepable programs only.
  */
-__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid, __u32 epoch);
+__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid,
+			    const struct hb_proc *proc);
 
 #endif

@@ -124,6 +124,7 @@ list_cases() {
 		for target in family chain; do
 			echo "${target}_${tier}_allocs record $tier $target -t allocs"
 		done
+		echo "libraries_$tier libraries $tier plugins:quick"
 		echo "killed_$tier killed $tier steady"
 	done
 	echo "no_such_process refused perf - -p 4194304"
@@ -292,6 +293,27 @@ recorded_well() {
 	verified_well "$1"
 }
 
+# Each of two libraries that were at one address has its own blocks, told by their sizes.
+libraries_well() {
+	local size name
+
+	[[ $(<"$1/status") == 0 ]] || complain "status $(<"$1/status"): $(<"$1/err")" || return
+	[[ $(<"$1/target") == 0 ]] || complain "the target ended with $(<"$1/target")" || return
+	grep -qx 'PLACE same' "$1/truth" || complain "the libraries were at two addresses" || return
+	reader valid "$1/p.pb.gz" >&2 || return
+	reader stacks "$1/p.pb.gz" >"$1/stacks" || return
+	while read -r size name; do
+		[[ $(awk -v size="$size" '$5 == size { sum += $1 } END { print sum }' "$1/stacks") == 1000 ]] ||
+			complain "not 1000 blocks of $size bytes" || return
+		! grep -qE "^([0-9]+ ){4}$size .*$name" "$1/stacks" ||
+			complain "blocks of $size bytes under the name of $name" || return
+	done <<-END
+		1001 plugin_b
+		1002 plugin_a
+		1003 plugin_a
+	END
+}
+
 # The target never knew.
 killed_well() {
 	[[ $(<"$1/status") == 137 ]] || complain "status $(<"$1/status"): $(<"$1/err")" || return
@@ -308,6 +330,8 @@ judge_case() {
 		refused_well "$2/$3" || status=1
 	elif [[ $4 == killed ]]; then
 		killed_well "$2/$3" || status=1
+	elif [[ $4 == libraries ]]; then
+		libraries_well "$2/$3" || status=1
 	else
 		recorded_well "$2/$3" "$3" || status=1
 	fi

@@ -48,9 +48,12 @@ static const struct name {
 	{"cfree", HB_FN_FREE, NULL},
 	{"free_sized", HB_FN_FREE, NULL},
 	{"free_aligned_sized", HB_FN_FREE, NULL},
+	/* glibc calls it at the beginning and end of dlopen and dlclose; musl at the end of dlopen.
+	 */
+	{"_dl_debug_state", HB_FN_LINKER, NULL},
 };
 _Static_assert(ARRAY_CNT(names) <= HB_WRAPPER_MAX, "an address per name fits");
-_Static_assert(HB_FN_CNT == 8, "a new entry point needs names here");
+_Static_assert(HB_FN_CNT == 9, "a new function needs names here");
 
 /* Indices of what makes a file an allocator. */
 #define NAME_MALLOC 0
@@ -133,6 +136,8 @@ static void collect(const struct search *search, struct allocators_set *set)
 		const struct place *place = &search->places[i];
 		struct allocators_fn *fn = &set->fns[set->cnt];
 
+		if (names[i].fn != HB_FN_LINKER && !set->is_allocator)
+			continue;
 		if (!place->vma || find_fn(set, place->vma) ||
 		    !elf_file_vma_to_off(search->file, place->vma, &fn->off))
 			continue;
@@ -233,17 +238,17 @@ int allocators_find(const struct elf_file *file, struct allocators_set *out)
 	_cleanup_(cleanup_set) struct allocators_set *owned = &set;
 	int ret;
 
-	if (is_dynamic_linker(file))
-		return -ENOENT;
 	ret = elf_file_each_function(file, note_symbol, &search);
 	if (ret)
 		return ret;
-	if (!search.places[NAME_MALLOC].vma || !search.places[NAME_FREE].vma)
-		return -ENOENT;
+	set.is_allocator = search.places[NAME_MALLOC].vma && search.places[NAME_FREE].vma &&
+			   !is_dynamic_linker(file);
 	set.fns = calloc(HB_WRAPPER_MAX, sizeof(*set.fns));
 	if (!set.fns)
 		return -ENOMEM;
 	collect(&search, &set);
+	if (!set.cnt)
+		return -ENOENT;
 	ret = read_code(file, &set);
 	if (ret)
 		return ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which functions of a mapped file are entry points of an allocator: finds them by name, one per
- * address, and tells who is nested in whom.
+ * Which functions of a mapped file get probes: the entry points of an allocator, found by name, one
+ * per address, with who is nested in whom; and what a dynamic linker calls for debuggers.
  */
 #ifndef ALLOCATORS_H
 #define ALLOCATORS_H
@@ -26,19 +26,20 @@ struct allocators_fn {
 };
 
 /*
- * The entry points of one file, sorted by off, at most HB_WRAPPER_MAX; `silent` ones included.
+ * The functions of one file, sorted by off, at most HB_WRAPPER_MAX; `silent` ones included.
  * Calls made from inside any of them are nested. That is why there may also be pieces of an entry
  * point that lie elsewhere, silent ("is part of realloc"); a silent one that only jumps calls none.
  */
 struct allocators_set {
 	struct allocators_fn *fns; /* owned */
 	size_t cnt;
+	bool is_allocator; /* has at least malloc and free; else only HB_FN_LINKER */
 };
 
 /*
  * Finds the malloc family in `file`: a library, a program that brings its own, or a static one
- * that still has its symbols. 0 with at least malloc and free in *out (clear with
- * allocators_clear()), -ENOENT (no allocator in there, or the dynamic linker's private one),
+ * that still has its symbols; and the hook of the dynamic linker, whose private malloc is none of
+ * it. 0 and *out, not empty (clear with allocators_clear()), -ENOENT (nothing of that in there),
  * -ENOMEM. *out untouched on failure.
  */
 int allocators_find(const struct elf_file *file, struct allocators_set *out);

@@ -60,7 +60,7 @@ static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache
 
 	if (err)
 		return OPTS_EXIT_FAILED;
-	err = target_scan(target, cache);
+	err = target_scan(target, cache, (struct mappings_state){});
 	if (!err)
 		err = probes_plan(target, track_live, &probes);
 	printf("process %d (%s)\n", (int)tgid, target->comm);
@@ -68,7 +68,7 @@ static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache
 		log_fail(-err, "cannot look into process %d", (int)tgid);
 		return OPTS_EXIT_FAILED;
 	}
-	if (!probes.cnt) {
+	if (!target_has_allocator(target)) {
 		printf("  no allocator found: no mapped file has symbols malloc and free\n");
 		return OPTS_EXIT_FAILED;
 	}

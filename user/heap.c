@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: entries of the maps `sites` and `stacks`, any order, and the mappings of each epoch. Out: a
+ * In: entries of the maps `sites` and `stacks`, any order, and the process's mappings. Out: a
  * profile whose order depends on the data alone. Each (stack, size) is scaled by itself, by the
  * probability it was drawn with; sums over sizes are never scaled. It knows no output format and
  * reads no process; what is mapped where and what it is called is the business of places.
@@ -8,6 +8,7 @@
 #include "heap.h"
 
 #include "cleanup.h"
+#include "mappings.h"
 #include "places.h"
 #include "sampling.h"
 
@@ -21,10 +22,9 @@
 struct stack {
 	UT_hash_handle hh;
 	uint64_t id;
-	uint64_t exact[HB_STACK_MAX / 64];
-	uint32_t epoch;
+	struct mappings_state state;
 	uint16_t cnt, end;
-	uint64_t pc[];
+	uint64_t frame[]; /* HB_FRAME() */
 };
 
 struct site {
@@ -63,7 +63,7 @@ struct builder {
 	struct places *places;
 	struct profile *profile;
 	size_t pool_cnt;  /* used of location_pool */
-	size_t run_start; /* first sample with the PCs and size of the last one */
+	size_t run_start; /* first sample with the frames and size of the last one */
 };
 
 DEFINE_CLEANUP(places, struct places, places_free)
@@ -124,15 +124,14 @@ int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack)
 	HASH_FIND(hh, heap->stacks, &id, sizeof(id), known);
 	if (known)
 		return 0;
-	fresh = calloc(1, sizeof(*fresh) + cnt * sizeof(fresh->pc[0]));
+	fresh = calloc(1, sizeof(*fresh) + cnt * sizeof(fresh->frame[0]));
 	if (!fresh)
 		return -ENOMEM;
 	fresh->id = id;
-	fresh->epoch = stack->epoch;
+	fresh->state = (struct mappings_state){stack->epoch, stack->libraries};
 	fresh->cnt = (uint16_t)cnt;
 	fresh->end = stack->end;
-	memcpy(fresh->exact, stack->exact, sizeof(fresh->exact));
-	memcpy(fresh->pc, stack->pc, cnt * sizeof(fresh->pc[0]));
+	memcpy(fresh->frame, stack->frame, cnt * sizeof(fresh->frame[0]));
 	HASH_ADD(hh, heap->stacks, id, sizeof(fresh->id), fresh);
 	if (!fresh->hh.tbl)
 		return -ENOMEM;
@@ -142,17 +141,22 @@ int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack)
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* Orders by addresses, leaf first; no stack comes first. */
-static int compare_pcs(const struct stack *a, const struct stack *b)
+/* Orders by addresses, leaf first, then by what is at them; no stack comes first. */
+static int compare_frames(const struct stack *a, const struct stack *b)
 {
-	size_t a_cnt = a ? a->cnt : 0, b_cnt = b ? b->cnt : 0;
+	size_t a_cnt = a ? a->cnt : 0, b_cnt = b ? b->cnt : 0, cnt = a_cnt < b_cnt ? a_cnt : b_cnt;
 	int order;
 
-	for (size_t i = 0; a != b && i < a_cnt && i < b_cnt; i++)
-		if (a->pc[i] != b->pc[i])
-			return COMPARE(a->pc[i], b->pc[i]);
+	for (size_t i = 0; a != b && i < cnt; i++) {
+		uint64_t a_pc = HB_FRAME_PC(a->frame[i]), b_pc = HB_FRAME_PC(b->frame[i]);
+
+		if (a_pc != b_pc)
+			return COMPARE(a_pc, b_pc);
+	}
 	order = COMPARE(a_cnt, b_cnt);
-	return order || a == b || !a || !b ? order : memcmp(a->exact, b->exact, sizeof(a->exact));
+	for (size_t i = 0; a != b && i < cnt && !order; i++)
+		order = COMPARE(a->frame[i], b->frame[i]);
+	return order;
 }
 
 /* A total order of sites, so that the order of the kernel's hash maps shows nowhere. */
@@ -160,7 +164,7 @@ static int compare_entries(const void *a_, const void *b_)
 {
 	const struct entry *a = a_, *b = b_;
 	const struct hb_site_key *a_key = &a->site->key, *b_key = &b->site->key;
-	int order = compare_pcs(a->stack, b->stack);
+	int order = compare_frames(a->stack, b->stack);
 
 	if (!order)
 		order = COMPARE(a_key->size, b_key->size);
@@ -195,20 +199,14 @@ static int collect_entries(const struct heap *heap, pid_t tgid, struct entry **o
 	return 0;
 }
 
-/*
- * Appends the locations of `stack` to the pool, a cut one with its marker at the root. A return
- * address may be the first byte of what follows the call: the call is one byte before it.
- */
+/* Appends the locations of `stack` to the pool, a cut one with its marker at the root. */
 static int use_stack(struct builder *b, const struct stack *stack)
 {
 	uint32_t *pool = b->profile->location_pool;
 	uint32_t marker = MARKER_NO_STACK;
 
 	for (size_t n = 0; stack && n < stack->cnt; n++) {
-		bool exact = stack->exact[n / 64] >> n % 64 & 1;
-
-		if (places_use_pc(b->places, stack->epoch, stack->pc[n] - !exact,
-				  &pool[b->pool_cnt]))
+		if (places_use_code(b->places, stack->state, stack->frame[n], &pool[b->pool_cnt]))
 			return -ENOMEM;
 		b->pool_cnt++;
 	}
@@ -300,7 +298,8 @@ static int add_entry(struct builder *b, const struct entry *entry, const struct 
 			return -ENOMEM;
 		cnt = b->pool_cnt - before;
 	}
-	if (!last || compare_pcs(last->stack, entry->stack) || last->site->key.size != size_bytes)
+	if (!last || compare_frames(last->stack, entry->stack) ||
+	    last->site->key.size != size_bytes)
 		b->run_start = profile->sample_cnt;
 	sample = sample_for(b, locations, cnt, size_bytes);
 	sample->raw_allocs += allocs;
@@ -399,7 +398,7 @@ static int add_facts(struct profile *profile, const struct heap_source *source)
 }
 
 int heap_profile(const struct heap *heap, const struct heap_source *source,
-		 const struct heap_space *spaces, size_t space_cnt, struct symbolizer *symbolizer,
+		 const struct mappings *mappings, struct symbolizer *symbolizer,
 		 struct profile *out)
 {
 	_cleanup_(profile_clear) struct profile profile = {0};
@@ -408,7 +407,7 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	struct builder builder = {.source = source, .profile = &profile};
 	size_t cnt = 0;
 
-	places = places_new(spaces, space_cnt, symbolizer);
+	places = places_new(mappings, symbolizer);
 	if (!places || add_facts(&profile, source))
 		return -ENOMEM;
 	builder.places = places;

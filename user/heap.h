@@ -10,7 +10,7 @@
 #include "profile.h"
 
 struct heap;
-struct procmaps;
+struct mappings;
 
 /* What heap needs to know besides the counts; borrowed during heap_profile(). */
 struct heap_source {
@@ -23,12 +23,6 @@ struct heap_source {
 	uint32_t epoch; /* the current image; in use of older ones ended with their exec */
 	const uint64_t *counters; /* HB_COUNTER_CNT sums over CPUs of map `counters` */
 	struct profile_memory memory;
-};
-
-/* Mappings of an epoch, for symbolizing its stacks. */
-struct heap_space {
-	uint32_t epoch;
-	const struct procmaps *maps; /* with elf attached where there is a file */
 };
 
 /* NULL if out of memory. */
@@ -44,12 +38,12 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack);
 
 /*
- * Makes the profile of what was added. A site without a stack (id 0 or unknown) is kept under one
- * location named "[no stack]"; a cut stack gets a root location "[short name of the loss]".
- * 0 and *out (profile_clear()), or -ENOMEM.
+ * Makes the profile of what was added; `mappings` are those of the process. A site without a stack
+ * (id 0 or unknown) is kept under one location named "[no stack]"; a cut stack gets a root location
+ * "[short name of the loss]". 0 and *out (profile_clear()), or -ENOMEM.
  */
 int heap_profile(const struct heap *heap, const struct heap_source *source,
-		 const struct heap_space *spaces, size_t space_cnt, struct symbolizer *symbolizer,
+		 const struct mappings *mappings, struct symbolizer *symbolizer,
 		 struct profile *out);
 
 #endif

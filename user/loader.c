@@ -50,6 +50,12 @@ void loader_free(struct loader *loader)
 	free(loader);
 }
 
+/* Of a value of map `stacks`: it ends with the last frame that fits. */
+static size_t stack_bytes(uint32_t max_depth)
+{
+	return offsetof(struct hb_stack, frame) + max_depth * sizeof(__u64);
+}
+
 static int configure(struct loader *loader, const struct loader_opts *opts)
 {
 	struct heapbpf_bpf *skel = loader->skel;
@@ -63,6 +69,7 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	if (getrandom(&config->stack_seed, sizeof(config->stack_seed), 0) < 0)
 		return log_fail(errno, "cannot get random bytes");
 	bpf_map__set_max_entries(skel->maps.stacks, opts->max_stacks);
+	bpf_map__set_value_size(skel->maps.stacks, stack_bytes(opts->max_depth));
 	bpf_map__set_max_entries(skel->maps.sites, opts->max_sites);
 	bpf_map__set_max_entries(skel->maps.live, opts->track_live ? opts->max_live : 1);
 	return 0;
@@ -212,6 +219,32 @@ int loader_follow(struct loader *loader, pid_t tgid)
 	return 0;
 }
 
+struct mappings_state loader_state(const struct loader *loader, pid_t tgid)
+{
+	struct hb_proc proc = {};
+
+	bpf_map_lookup_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc);
+	return (struct mappings_state){proc.epoch, proc.libraries};
+}
+
+void loader_forget_images(struct loader *loader, pid_t tgid, uint32_t epoch)
+{
+	int fd = bpf_map__fd(loader->skel->maps.live);
+	struct hb_live_key key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &key);
+
+	while (more) {
+		struct hb_live object;
+
+		/* The key after this one must be known before this one goes. */
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (key.tgid == (uint32_t)tgid && !bpf_map_lookup_elem(fd, &key, &object) &&
+		    object.epoch < epoch)
+			bpf_map_delete_elem(fd, &key);
+		key = next;
+	}
+}
+
 int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t slot,
 		  const struct hb_wrappers *wrappers, const struct uprobe_link_point *points,
 		  size_t cnt)
@@ -222,6 +255,11 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 		return -errno;
 	return uprobe_links_add(loader->links, loader->tier, &loader->progs, tgid, path, points,
 				cnt);
+}
+
+void loader_detach_process(struct loader *loader, pid_t tgid)
+{
+	uprobe_links_drop(loader->links, tgid);
 }
 
 void loader_detach(struct loader *loader)

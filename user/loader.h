@@ -7,6 +7,7 @@
 #define LOADER_H
 
 #include "../bpf/abi.h"
+#include "mappings.h"
 #include "uprobe_link.h"
 
 #include <stdbool.h>
@@ -53,6 +54,15 @@ void loader_record(struct loader *loader, bool on);
 /* Follows the process from now on (epoch 0). 0 or -errno, logged. */
 int loader_follow(struct loader *loader, pid_t tgid);
 
+/* What BPF knows of the state of a followed process; zero if it cannot be read. */
+struct mappings_state loader_state(const struct loader *loader, pid_t tgid);
+
+/*
+ * Throws away the live objects of images of `tgid` before `epoch`: they ended with their exec and
+ * would only take up room.
+ */
+void loader_forget_images(struct loader *loader, pid_t tgid, uint32_t epoch);
+
 /*
  * Probes `points` of the file at `path` in `tgid`; `wrappers` are the ranges of its allocator's
  * functions, for slot `slot` < HB_SLOT_MAX - 1, the one in the points' cookies. 0 or -errno, not
@@ -61,6 +71,9 @@ int loader_follow(struct loader *loader, pid_t tgid);
 int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t slot,
 		  const struct hb_wrappers *wrappers, const struct uprobe_link_point *points,
 		  size_t cnt);
+
+/* Takes the probes of one process out. */
+void loader_detach_process(struct loader *loader, pid_t tgid);
 
 /* Takes every probe out; the maps stay readable. */
 void loader_detach(struct loader *loader);

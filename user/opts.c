@@ -49,7 +49,7 @@ static const struct option_row rows[] = {
 	{KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
 	{KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
 	{KEY_MAX_LIVE, "max-live", "N", "sampled objects alive at a time (default 4194304)"},
-	{KEY_MAX_DEPTH, "max-depth", "N", "frames of a stack (default and limit 128)"},
+	{KEY_MAX_DEPTH, "max-depth", "N", "frames of a stack (default 128, at most 512)"},
 	{KEY_TIER, "tier", "session|multi|perf", NULL},
 	{KEY_FLOOR, "floor", NULL, NULL},
 	{'h', "help", NULL, "show this"},
@@ -381,7 +381,7 @@ int opts_parse(int argc, char **argv, struct opts *out)
 		.max_stacks = 32768,
 		.max_sites = 131072,
 		.max_live = 4194304,
-		.max_depth = HB_STACK_MAX,
+		.max_depth = 128,
 		.tier = UPROBE_LINK_TIER_CNT,
 	};
 	int err = parse_options(&opts, argc, argv);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: addresses with the epoch they belong to, snapshots of what was mapped, a symbolizer. Out:
+ * In: frames of stacks, all that was ever mapped, a symbolizer. Out:
  * locations, each once, and the mappings that hold them. Memory that no file backs (JIT code) has
  * addresses and no mapping; a mapping none of whose addresses has a name keeps its flags clear, so
  * that a reader with better debug information may still name them.
@@ -8,9 +8,9 @@
 #include "places.h"
 
 #include "cleanup.h"
+#include "../bpf/abi.h"
 #include "elf_file.h"
-#include "heap.h"
-#include "procmaps.h"
+#include "profile.h"
 #include "vec.h"
 
 #include <errno.h>
@@ -31,44 +31,36 @@ struct place {
 	uint32_t location; /* index */
 };
 
-/* One line of a snapshot and what it is in the profile. */
-struct mapped {
-	UT_hash_handle hh;
-	const struct procmap *map;
-	size_t mapping; /* index + 1 */
-};
-
 struct places {
-	const struct heap_space *spaces;
-	size_t space_cnt;
+	const struct mappings *known;
 	struct symbolizer *symbolizer;
 	struct place *places;
-	struct mapped *mapped;
-	const struct procmap **maps; /* maps[i] is behind mappings[i] */
-	size_t map_cap;
+	size_t *numbered; /* by number of known - 1: index in mappings + 1, 0: not in use */
 	struct profile_mapping *mappings;
 	size_t mapping_cnt, mapping_cap;
 	struct profile_location *locations;
 	size_t location_cnt, location_cap;
 };
 
-struct places *places_new(const struct heap_space *spaces, size_t space_cnt,
-			  struct symbolizer *symbolizer)
+struct places *places_new(const struct mappings *known, struct symbolizer *symbolizer)
 {
 	struct places *places = calloc(1, sizeof(*places));
 
 	if (!places)
 		return NULL;
-	places->spaces = spaces;
-	places->space_cnt = space_cnt;
+	places->known = known;
 	places->symbolizer = symbolizer;
+	places->numbered = calloc(known->cnt + 1, sizeof(*places->numbered));
+	if (!places->numbered) {
+		free(places);
+		return NULL;
+	}
 	return places;
 }
 
 void places_free(struct places *places)
 {
 	struct place *place, *next_place;
-	struct mapped *mapped, *next_mapped;
 
 	if (!places)
 		return;
@@ -77,18 +69,13 @@ void places_free(struct places *places)
 		HASH_DEL(places->places, place);
 		free(place);
 	}
-	HASH_ITER(hh, places->mapped, mapped, next_mapped)
-	{
-		HASH_DEL(places->mapped, mapped);
-		free(mapped);
-	}
 	for (size_t i = 0; i < places->mapping_cnt; i++) {
 		free(places->mappings[i].file);
 		free(places->mappings[i].build_id);
 	}
 	free(places->mappings);
 	free(places->locations);
-	free(places->maps);
+	free(places->numbered);
 	free(places);
 }
 
@@ -110,81 +97,35 @@ static char *build_id_text(const struct elf_file *elf)
 	return text;
 }
 
-/* True if both lines, of one epoch or of two, mean the same bytes at the same place. */
-static bool same_mapping(const struct procmap *a, const struct procmap *b)
+/* *out: the index of the mapping that `map` is + 1, or 0: memory without a name. */
+static int use_mapping(struct places *places, const struct procmap *map, uint64_t *out)
 {
-	return a->start == b->start && a->end == b->end && a->off == b->off && a->elf == b->elf &&
-	       !strcmp(a->path, b->path);
-}
-
-/* The index of the mapping that `map` is or becomes, in *out. */
-static int add_mapping(struct places *places, const struct procmap *map, size_t *out)
-{
-	size_t cnt = places->mapping_cnt;
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *build_id = NULL;
+	size_t *numbered;
 
-	for (*out = 0; *out < cnt; *out += 1)
-		if (same_mapping(places->maps[*out], map))
-			return 0;
-	if (vec_reserve(&places->mappings, &places->mapping_cap, cnt + 1) ||
-	    vec_reserve(&places->maps, &places->map_cap, cnt + 1))
+	*out = 0;
+	if (!map)
+		return 0;
+	numbered = &places->numbered[map->number - 1];
+	*out = *numbered;
+	if (*numbered)
+		return 0;
+	if (vec_reserve(&places->mappings, &places->mapping_cap, places->mapping_cnt + 1))
 		return -ENOMEM;
 	file = strdup(map->path);
 	build_id = build_id_text(map->elf);
 	if (!file || !build_id)
 		return -ENOMEM;
-	places->maps[cnt] = map;
-	places->mappings[cnt] = (struct profile_mapping){
+	places->mappings[places->mapping_cnt++] = (struct profile_mapping){
 		.start = map->start,
 		.limit = map->end,
 		.off = map->off,
 		.file = take_ptr(file),
 		.build_id = take_ptr(build_id),
 	};
-	places->mapping_cnt = cnt + 1;
+	*out = *numbered = places->mapping_cnt;
 	return 0;
-}
-
-/* *out: the index of the mapping that `map` is + 1, or 0 for memory without a name. */
-static int find_mapping(struct places *places, const struct procmap *map, uint64_t *out)
-{
-	_cleanup_free_ struct mapped *fresh = NULL;
-	struct mapped *known;
-	size_t index;
-
-	*out = 0;
-	if (!map || !map->path[0])
-		return 0;
-	HASH_FIND(hh, places->mapped, &map, sizeof(map), known);
-	if (!known) {
-		fresh = calloc(1, sizeof(*fresh));
-		if (!fresh || add_mapping(places, map, &index))
-			return -ENOMEM;
-		fresh->map = map;
-		fresh->mapping = index + 1;
-		HASH_ADD(hh, places->mapped, map, sizeof(fresh->map), fresh);
-		if (!fresh->hh.tbl)
-			return -ENOMEM;
-		known = take_ptr(fresh);
-	}
-	*out = known->mapping;
-	return 0;
-}
-
-/* What was mapped at `pc` in `epoch`, or NULL. */
-static const struct procmap *find_map(const struct places *places, uint32_t epoch, uint64_t pc)
-{
-	const struct procmap *map;
-
-	for (size_t i = 0; i < places->space_cnt; i++) {
-		if (places->spaces[i].epoch != epoch)
-			continue;
-		map = procmaps_find(places->spaces[i].maps, pc);
-		if (map)
-			return map;
-	}
-	return NULL;
 }
 
 /* Names an address that `map` holds and notes in its mapping what is known there. */
@@ -236,17 +177,19 @@ static int add_place(struct places *places, const struct place_key *key,
 	return 0;
 }
 
-int places_use_pc(struct places *places, uint32_t epoch, uint64_t pc, uint32_t *location)
+int places_use_code(struct places *places, struct mappings_state state, uint64_t frame,
+		    uint32_t *location)
 {
-	const struct procmap *map = find_map(places, epoch, pc);
-	struct place_key key = {.pc = pc};
+	/* A return address may be the first byte of what follows: the call is before it. */
+	uint64_t pc = HB_FRAME_PC(frame) - !(frame & HB_FRAME_EXACT);
+	const struct procmap *map = HB_FRAME_NUMBER(frame) == HB_MAPPING_UNKNOWN
+					    ? mappings_find(places->known, state, pc)
+					    : mappings_get(places->known, HB_FRAME_NUMBER(frame));
 	struct profile_location fresh = {.pc = pc};
+	struct place_key key = {.pc = pc};
 	struct place *known;
 
-	/* Two files in turn: the address alone is all that is sure. */
-	if (map && map->reused)
-		map = NULL;
-	if (find_mapping(places, map, &key.mapping))
+	if (use_mapping(places, map, &key.mapping))
 		return -ENOMEM;
 	find_place(places, &key, &known);
 	if (known) {

@@ -6,30 +6,28 @@
 #ifndef PLACES_H
 #define PLACES_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "mappings.h"
 
-struct heap_space;
 struct places;
 struct profile;
 struct symbolize_frame;
 struct symbolizer;
 
 /*
- * Empty; NULL if out of memory. `spaces` and `symbolizer` (NULL: nothing is named) are borrowed
- * for its life. Several snapshots of one epoch are asked in order.
+ * Empty; NULL if out of memory. `mappings` and `symbolizer` (NULL: nothing is named) are borrowed
+ * for its life.
  */
-struct places *places_new(const struct heap_space *spaces, size_t space_cnt,
-			  struct symbolizer *symbolizer);
+struct places *places_new(const struct mappings *mappings, struct symbolizer *symbolizer);
 
 /* Frees what places_take() did not take; NULL is fine. */
 void places_free(struct places *places);
 
 /*
- * The location of the instruction at `pc` in the image `epoch`: 0 and its index in *location, or
- * -ENOMEM. Equal addresses in equal mappings are one location, in whatever epoch.
+ * The location of the code that `frame` (HB_FRAME()) of a stack taken in `state` was at: 0 and its
+ * index in *location, or -ENOMEM. Equal addresses in equal mappings are one location.
  */
-int places_use_pc(struct places *places, uint32_t epoch, uint64_t pc, uint32_t *location);
+int places_use_code(struct places *places, struct mappings_state state, uint64_t frame,
+		    uint32_t *location);
 
 /* The location that is no address but `frame` (static, compared by pointer); as above. */
 int places_use_frame(struct places *places, const struct symbolize_frame *frame,

@@ -30,6 +30,7 @@ static const struct {
 	[HB_FN_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
 	[HB_FN_VALLOC] = {PROBE_PLAN_RDI, true},
 	[HB_FN_FREE] = {PROBE_PLAN_RDI, false},
+	[HB_FN_LINKER] = {0, false},
 };
 
 void probes_clear(struct probes *probes)
@@ -87,8 +88,9 @@ static int add_file(struct probes *probes, size_t *cap, struct target *target,
 	if (err)
 		return err;
 	err = plan_file(&file, track_live);
-	if (!err)
-		err = target_file_add(target, map->elf, true);
+	/* Also after a failure: it was said, and the next look would fail again. */
+	if (target_file_add(target, map->elf, file.set.is_allocator && !err))
+		err = -ENOMEM;
 	if (!err)
 		err = vec_reserve(&probes->files, cap, probes->cnt + 1);
 	if (err) {
@@ -102,7 +104,7 @@ static int add_file(struct probes *probes, size_t *cap, struct target *target,
 
 int probes_plan(struct target *target, bool track_live, struct probes *out)
 {
-	const struct procmaps *maps = target_maps(target);
+	const struct procmaps *maps = &target->maps;
 	struct probes probes = {};
 	size_t cap = 0;
 	int err = 0;
@@ -166,26 +168,41 @@ static int attach_file(const struct probes_file *file, const struct target *targ
 	return loader_attach(loader, target->tgid, path, slot, wrappers, points, cnt);
 }
 
+/* The slot of a file, a new one if it has none. 0 and *slot, or -ENOMEM. */
+static int slot_of(struct probes_slots *slots, const struct elf_file *elf, uint32_t *slot)
+{
+	for (*slot = 0; *slot < slots->cnt; ++*slot)
+		if (slots->elfs[*slot] == elf)
+			return 0;
+	if (vec_reserve(&slots->elfs, &slots->cap, slots->cnt + 1))
+		return -ENOMEM;
+	slots->elfs[slots->cnt++] = elf;
+	return 0;
+}
+
 int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
-		  struct loader *loader, uint32_t *slot)
+		  struct loader *loader, struct probes_slots *slots)
 {
 	for (size_t i = 0; i < probes->cnt; i++) {
 		const struct probes_file *file = &probes->files[i];
 		struct uprobe_link_point points[HB_WRAPPER_MAX];
 		struct hb_wrappers wrappers = {};
+		uint32_t slot;
 		size_t cnt;
-		int err = -E2BIG;
+		int err = slot_of(slots, file->elf, &slot);
 
-		if (fill_wrappers(&file->set, &wrappers)) {
-			cnt = fill_points(file, track_live, *slot, points);
-			err = attach_file(file, target, loader, *slot, &wrappers, points, cnt);
+		if (!err && !fill_wrappers(&file->set, &wrappers))
+			err = -E2BIG;
+		if (!err) {
+			cnt = fill_points(file, track_live, slot, points);
+			err = attach_file(file, target, loader, slot, &wrappers, points, cnt);
 		}
 		if (err && target_is_gone(target))
 			return -ESRCH;
 		if (err)
 			return log_fail(-err, "cannot probe %s in process %d",
 					elf_file_name(file->elf), (int)target->tgid);
-		++*slot;
+		log_debug("process %d: %s is probed", (int)target->tgid, elf_file_name(file->elf));
 	}
 	return 0;
 }

@@ -26,6 +26,12 @@ struct probes_file {
 	struct probe_plan *plans; /* one per set.fns; zero where that is silent */
 };
 
+/* Slots of the map `wrappers`: slot n is of the file elfs[n], whoever maps it. Zeroed, empty. */
+struct probes_slots {
+	const struct elf_file **elfs; /* owned */
+	size_t cnt, cap;
+};
+
 /* All of a process; owned arrays. */
 struct probes {
 	struct probes_file *files;
@@ -46,10 +52,10 @@ void probes_clear(struct probes *probes);
 bool probes_wanted(const struct allocators_fn *fn, bool track_live);
 
 /*
- * Attaches all of them; *slot is the next free slot of `wrappers` and is advanced per file.
- * 0, -ESRCH (the process ended; not logged), or -errno after one logged line.
+ * Attaches all of them, with the slots of their files. 0, -ESRCH (the process ended; not logged),
+ * or -errno after one logged line.
  */
 int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
-		  struct loader *loader, uint32_t *slot);
+		  struct loader *loader, struct probes_slots *slots);
 
 #endif

@@ -21,10 +21,11 @@ struct procmap {
 	uint64_t off;	/* file offset of `start`; 0 for anonymous memory */
 	uint64_t inode; /* 0: no file (anonymous, [heap], [vdso]) */
 	uint32_t dev_major, dev_minor;
-	bool exec;    /* x permission */
-	bool deleted; /* the file has no name any more; the suffix is not part of `path` */
-	char *path;   /* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
-	bool reused;  /* code of another file was at some of these addresses before */
+	bool exec;	/* x permission */
+	bool deleted;	/* the file has no name any more; the suffix is not part of `path` */
+	char *path;	/* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
+	bool permanent; /* never unmapped in this image; set by needed_mark() */
+	uint16_t number;      /* in struct mappings; 0 until mappings_note() gives it one */
 	struct elf_file *elf; /* borrowed from an elf cache; NULL until someone attaches it */
 };
 

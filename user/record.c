@@ -252,18 +252,15 @@ static int finish_target(const struct session *session, const struct target *tar
 		.counters = counters,
 		.memory = target->memory,
 	};
-	_cleanup_free_ struct heap_space *spaces = calloc(target->space_cnt + 1, sizeof(*spaces));
 	struct profile profile = {};
 	int err;
 
-	if (!heap || !spaces)
+	if (!heap)
 		return log_fail(ENOMEM, "cannot make the profile");
-	for (size_t i = 0; i < target->space_cnt; i++)
-		spaces[i] = (struct heap_space){target->spaces[i].epoch, &target->spaces[i].maps};
 	err = loader_read(session->loader, target->tgid, heap);
 	if (err)
 		return err;
-	err = heap_profile(heap, &source, spaces, target->space_cnt, session->symbolizer, &profile);
+	err = heap_profile(heap, &source, &target->mappings, session->symbolizer, &profile);
 	if (err)
 		return log_fail(-err, "cannot make the profile");
 	err = output_write(opts, target, &profile);

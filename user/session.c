@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <time.h>
 
 DEFINE_CLEANUP(session, struct session, session_free)
 
@@ -31,6 +32,7 @@ void session_free(struct session *session)
 	for (size_t i = 0; i < session->target_cnt; i++)
 		target_free(session->targets[i]);
 	free(session->targets);
+	free(session->slots.elfs);
 	elf_cache_free(session->cache);
 	free(session);
 }
@@ -42,10 +44,13 @@ void session_free(struct session *session)
 #define LOOKS	40
 #define LOOK_MS 25
 
+/* Between two looks that events ask for. */
+#define LOOK_PAUSE_NS 5000000
+
 /* Says why a process has nothing to probe. */
 static int explain_no_allocator(const struct target *target)
 {
-	const struct procmaps *maps = target_maps(target);
+	const struct procmaps *maps = &target->maps;
 
 	for (size_t i = 0; i < maps->cnt; i++)
 		if (maps->maps[i].elf && elf_file_is_static(maps->maps[i].elf))
@@ -69,11 +74,15 @@ static int explain_no_allocator(const struct target *target)
 /* Brings the mappings of a target down to the unwinder. */
 static int refresh(struct session *session, struct target *target)
 {
-	int err = target_scan(target, session->cache);
+	struct mappings_state state = loader_state(session->loader, target->tgid);
+	int err = target_scan(target, session->cache, state);
 
+	target->epoch = state.epoch;
+	if (!err)
+		err = target_number(target, loader_state(session->loader, target->tgid));
 	if (err)
 		return err;
-	return unwind_table_set(session->unwind, target->tgid, target->epoch, target_maps(target));
+	return unwind_table_set(session->unwind, target->tgid, state, &target->maps);
 }
 
 static void clear_probes(struct probes *probes)
@@ -81,16 +90,31 @@ static void clear_probes(struct probes *probes)
 	probes_clear(probes);
 }
 
-/* Probes the allocators in files that are new since the last time. */
-static int attach(struct session *session, struct target *target)
+/* Probes the allocators in files that are new since the last time; *any: there were some. */
+static int attach(struct session *session, struct target *target, bool *any)
 {
 	struct probes probes _cleanup_(clear_probes) = {};
 	int err = probes_plan(target, session->track_live, &probes);
 
+	*any = probes.cnt > 0;
 	if (err)
 		return err;
 	return probes_attach(&probes, target, session->track_live, session->loader,
-			     &session->next_slot);
+			     &session->slots);
+}
+
+/* Reads the mappings and probes what is new in them; again until every change would be noticed. */
+static int catch_up(struct session *session, struct target *target)
+{
+	bool any = true;
+	int err = 0;
+
+	while (any && !err) {
+		err = refresh(session, target);
+		if (!err)
+			err = attach(session, target, &any);
+	}
+	return err;
 }
 
 static int add_target(struct session *session, struct target *target)
@@ -99,17 +123,21 @@ static int add_target(struct session *session, struct target *target)
 
 	if (err)
 		return err;
-	err = refresh(session, target);
-	if (err && err != -ESRCH)
-		return log_fail(-err, "cannot learn the mappings of process %d", (int)target->tgid);
-	if (!err)
-		err = attach(session, target);
+	err = catch_up(session, target);
 	if (err == -ESRCH)
 		return log_fail(0, "process %d ended before it could be profiled",
 				(int)target->tgid);
 	if (err)
 		return err;
 	return target_has_allocator(target) ? 0 : explain_no_allocator(target);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 static struct target *find_target(struct session *session, uint32_t tgid)
@@ -120,16 +148,32 @@ static struct target *find_target(struct session *session, uint32_t tgid)
 	return NULL;
 }
 
+/* Its probes waited for a thread that is gone: they are taken out, and every file is new again. */
+static void unlink_probes(struct session *session, struct target *target)
+{
+	loader_detach_process(session->loader, target->tgid);
+	target_forget_files(target);
+	target->unlinked = false;
+}
+
 /* New mappings: tables, probes and names for what is new in them. */
 static void look(struct session *session, struct target *target)
 {
-	int err = refresh(session, target);
+	int err;
 
 	target->dirty = false;
-	if (!err)
-		err = attach(session, target);
-	if (!err)
+	target->looked_ns = now_ns();
+	if (target->unlinked)
+		unlink_probes(session, target);
+	if (target->ended_images)
+		loader_forget_images(session->loader, target->tgid, target->epoch);
+	target->ended_images = false;
+	err = catch_up(session, target);
+	if (!err) {
 		target_prepare_symbols(target, session->symbolizer);
+		log_debug("process %d: mappings read after %u changes of its libraries",
+			  (int)target->tgid, target->state.libraries);
+	}
 	if (!err || err == -ESRCH || session->incomplete)
 		return;
 	session->incomplete = true;
@@ -137,12 +181,28 @@ static void look(struct session *session, struct target *target)
 		 (int)target->tgid);
 }
 
+/* A process that loads libraries without end must not keep us busy without end. */
+static int64_t pause_left_ns(const struct target *target)
+{
+	return target->looked_ns + LOOK_PAUSE_NS - now_ns();
+}
+
 int session_wait_ms(const struct session *session)
 {
-	for (size_t i = 0; i < session->target_cnt; i++)
-		if (session->targets[i]->looks_left && !session->targets[i]->exited)
-			return LOOK_MS;
-	return -1;
+	int64_t wait_ms = -1;
+
+	for (size_t i = 0; i < session->target_cnt; i++) {
+		const struct target *target = session->targets[i];
+		int64_t left_ms = LOOK_MS;
+
+		if (target->exited || (!target->looks_left && !target->dirty))
+			continue;
+		if (target->dirty)
+			left_ms = pause_left_ns(target) / 1000000 + 1;
+		if (wait_ms < 0 || left_ms < wait_ms)
+			wait_ms = left_ms > 0 ? left_ms : 0;
+	}
+	return (int)wait_ms;
 }
 
 void session_look_again(struct session *session)
@@ -150,6 +210,8 @@ void session_look_again(struct session *session)
 	for (size_t i = 0; i < session->target_cnt; i++) {
 		struct target *target = session->targets[i];
 
+		if (target->dirty && !target->exited && pause_left_ns(target) <= 0)
+			look(session, target);
 		if (!target->looks_left || target->exited)
 			continue;
 		look(session, target);
@@ -177,15 +239,15 @@ static void on_event(const struct hb_event *event, void *data)
 	case HB_EVENT_EXEC:
 		target->epoch = event->epoch;
 		target->looks_left = LOOKS;
-		target->dirty = true;
+		target->dirty = target->ended_images = true;
 		if (!event->pc)
 			break;
 		/* The kernel knows the process by its old leader, which is gone. */
+		target->unlinked = true;
 		session->incomplete = true;
-		log_warn(
-			"process %d executed a program from a thread; what it allocates after that "
-			"may be missing",
-			(int)target->tgid);
+		log_warn("process %d executed a program from a thread; the first that this "
+			 "allocated is missing",
+			 (int)target->tgid);
 		break;
 	case HB_EVENT_EXIT:
 		target->exited = true;
@@ -202,7 +264,8 @@ void session_handle_events(struct session *session, bool ending)
 {
 	loader_poll_events(session->loader);
 	for (size_t i = 0; i < session->target_cnt && !ending; i++)
-		if (session->targets[i]->dirty && !session->targets[i]->exited)
+		if (session->targets[i]->dirty && !session->targets[i]->exited &&
+		    pause_left_ns(session->targets[i]) <= 0)
 			look(session, session->targets[i]);
 }
 

@@ -7,6 +7,7 @@
 #define SESSION_H
 
 #include "loader.h"
+#include "probes.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,8 +30,8 @@ struct session {
 	struct target **targets; /* owned, in the order of the options */
 	size_t target_cnt;
 	struct loader_cost cost;
-	uint32_t next_slot; /* of `wrappers` */
-	bool incomplete;    /* part of a target could not be followed; it was said */
+	struct probes_slots slots;
+	bool incomplete; /* part of a target could not be followed; it was said */
 };
 
 /*
@@ -50,11 +51,11 @@ void session_handle_events(struct session *session, bool ending);
 
 /*
  * Milliseconds until session_look_again() should be called, -1: no need. After an exec the
- * dynamic linker still has to map the libraries, and no event tells when it is done.
+ * dynamic linker still has to map the libraries, and not every one tells when it is done.
  */
 int session_wait_ms(const struct session *session);
 
-/* Looks for allocators that a new image mapped meanwhile. */
+/* Looks for allocators that a new image mapped meanwhile, and at what events left for later. */
 void session_look_again(struct session *session);
 
 /* True when no target lives any more. */

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: a pid. Out: a handle that stays valid when the process ends: its name, its root directory,
- * its mappings by epoch with their files open. Only reads /proc; never stops or writes the process.
+ * all its mappings with their files open. Only reads /proc; never stops or writes the process.
  */
 #include "target.h"
 
 #include "cleanup.h"
 #include "elf_file.h"
 #include "log.h"
+#include "needed.h"
 #include "symbolize.h"
 #include "vec.h"
 
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/syscall.h>
 
@@ -24,9 +26,8 @@ void target_free(struct target *target)
 {
 	if (!target)
 		return;
-	for (size_t i = 0; i < target->space_cnt; i++)
-		procmaps_clear(&target->spaces[i].maps);
-	free(target->spaces);
+	procmaps_clear(&target->maps);
+	mappings_clear(&target->mappings);
 	free(target->files);
 	free(target->comm);
 	cleanup_close(&target->pidfd);
@@ -139,91 +140,35 @@ int target_open(pid_t tgid, struct target **out)
 	return 0;
 }
 
-/* The space of the current epoch, made if new; NULL if out of memory. */
-static struct target_space *current_space(struct target *target)
+/*
+ * The file that the last snapshot has at the same place, if nothing can have changed there since;
+ * saves opening it again.
+ */
+static struct elf_file *known_file(const struct target *target, const struct procmap *map,
+				   struct mappings_state state)
 {
-	struct target_space *last;
+	const struct procmap *old = procmaps_find(&target->maps, map->start);
 
-	if (target->space_cnt) {
-		last = &target->spaces[target->space_cnt - 1];
-		if (last->epoch == target->epoch)
-			return last;
-	}
-	if (vec_reserve(&target->spaces, &target->space_cap, target->space_cnt + 1))
+	if (!old || state.epoch != target->state.epoch ||
+	    (state.libraries != target->state.libraries && !old->permanent))
 		return NULL;
-	last = &target->spaces[target->space_cnt++];
-	*last = (struct target_space){.epoch = target->epoch};
-	return last;
+	if (old->start != map->start || old->end != map->end || old->off != map->off ||
+	    old->inode != map->inode || strcmp(old->path, map->path))
+		return NULL;
+	return old->elf;
 }
 
-/*
- * True if something is where `map` was. If that is code of another file, it is marked: a stack
- * does not tell which of the two it met, and no name is better than a false one.
- */
-static bool overlaps(const struct procmaps *maps, const struct procmap *map)
+static void attach_files(struct target *target, struct elf_cache *cache,
+			 struct mappings_state state, struct procmaps *now)
 {
-	bool found = false;
-
-	for (size_t i = 0; i < maps->cnt; i++) {
-		struct procmap *now = &maps->maps[i];
-
-		if (now->start >= map->end || map->start >= now->end)
-			continue;
-		found = true;
-		if (now->elf)
-			now->reused |= map->reused || now->elf != map->elf;
-	}
-	return found;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct procmap *left = a, *right = b;
-
-	return left->start < right->start ? -1 : left->start > right->start;
-}
-
-/*
- * Keeps code that is not mapped any more, unless something else is there now: stacks taken before
- * it went still need its names. Moves the kept entries out of `old`.
- */
-static int keep_gone(struct procmaps *now, struct procmaps *old)
-{
-	size_t cap = now->cnt, fresh_cnt = now->cnt;
-	struct procmaps fresh;
-
-	for (size_t i = 0; i < old->cnt; i++) {
-		fresh = (struct procmaps){.maps = now->maps, .cnt = fresh_cnt};
-		if (!old->maps[i].elf || overlaps(&fresh, &old->maps[i]))
-			continue;
-		if (vec_reserve(&now->maps, &cap, now->cnt + 1))
-			return -ENOMEM;
-		now->maps[now->cnt++] = old->maps[i];
-		old->maps[i].path = NULL;
-	}
-	qsort(now->maps, now->cnt, sizeof(*now->maps), by_start);
-	return 0;
-}
-
-int target_scan(struct target *target, struct elf_cache *cache)
-{
-	struct target_space *space = current_space(target);
-	struct procmaps now = {};
-	int err;
-
-	if (!space)
-		return -ENOMEM;
-	err = procmaps_read(target->tgid, &now);
-	if (err)
-		return err;
-	if (target_is_gone(target)) {
-		procmaps_clear(&now);
-		return -ESRCH;
-	}
-	for (size_t i = 0; i < now.cnt; i++) {
-		struct procmap *map = &now.maps[i];
+	for (size_t i = 0; i < now->cnt; i++) {
+		struct procmap *map = &now->maps[i];
+		int err;
 
 		if (!map->exec || (!map->inode && strcmp(map->path, "[vdso]")))
+			continue;
+		map->elf = known_file(target, map, state);
+		if (map->elf)
 			continue;
 		err = elf_cache_get(cache, target->tgid, map, &map->elf);
 		if (err == -EACCES || err == -EPERM)
@@ -232,21 +177,51 @@ int target_scan(struct target *target, struct elf_cache *cache)
 			log_debug("process %d: %s: cannot read the mapped file: %s",
 				  (int)target->tgid, map->path, strerror(-err));
 	}
-	err = keep_gone(&now, &space->maps);
+}
+
+/* Marks what stays mapped. The program's path is that of the mappings: the kernel writes both. */
+static int mark_permanent(const struct target *target, struct procmaps *now)
+{
+	char path[64], exe[PATH_MAX];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->tgid);
+	len = readlink(path, exe, sizeof(exe) - 1);
+	if (len < 0)
+		return 0;
+	exe[len] = '\0';
+	return needed_mark(now, exe);
+}
+
+int target_scan(struct target *target, struct elf_cache *cache, struct mappings_state state)
+{
+	struct procmaps now = {};
+	int err = procmaps_read(target->tgid, &now);
+
+	if (err)
+		return err;
+	if (target_is_gone(target)) {
+		procmaps_clear(&now);
+		return -ESRCH;
+	}
+	attach_files(target, cache, state, &now);
+	err = mark_permanent(target, &now);
 	if (err) {
 		procmaps_clear(&now);
 		return err;
 	}
-	procmaps_clear(&space->maps);
-	space->maps = now;
+	procmaps_clear(&target->maps);
+	target->maps = now;
+	target->state = state;
 	return 0;
 }
 
-const struct procmaps *target_maps(const struct target *target)
+int target_number(struct target *target, struct mappings_state state)
 {
-	static const struct procmaps none;
+	bool proven =
+		state.epoch == target->state.epoch && state.libraries == target->state.libraries;
 
-	return target->space_cnt ? &target->spaces[target->space_cnt - 1].maps : &none;
+	return mappings_note(&target->mappings, proven ? &state : NULL, &target->maps);
 }
 
 const struct target_file *target_file_find(const struct target *target, const struct elf_file *elf)
@@ -266,9 +241,14 @@ int target_file_add(struct target *target, const struct elf_file *elf, bool has_
 	return err;
 }
 
+void target_forget_files(struct target *target)
+{
+	target->file_cnt = 0;
+}
+
 bool target_has_allocator(const struct target *target)
 {
-	const struct procmaps *maps = target_maps(target);
+	const struct procmaps *maps = &target->maps;
 
 	for (size_t i = 0; i < maps->cnt; i++) {
 		const struct target_file *file = target_file_find(target, maps->maps[i].elf);
@@ -281,7 +261,7 @@ bool target_has_allocator(const struct target *target)
 
 void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer)
 {
-	const struct procmaps *maps = target_maps(target);
+	const struct procmaps *maps = &target->maps;
 
 	for (size_t i = 0; i < maps->cnt; i++)
 		if (maps->maps[i].elf)

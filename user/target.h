@@ -6,6 +6,7 @@
 #ifndef TARGET_H
 #define TARGET_H
 
+#include "mappings.h"
 #include "procmaps.h"
 #include "profile.h"
 
@@ -16,12 +17,6 @@
 struct elf_cache;
 struct elf_file;
 struct symbolizer;
-
-/* Mappings of one image of the process; a new one begins at each exec. */
-struct target_space {
-	uint32_t epoch;
-	struct procmaps maps; /* everything seen in this epoch, the newest where it overlaps */
-};
 
 /* A file of the process that was looked at for an allocator, once. */
 struct target_file {
@@ -36,13 +31,17 @@ struct target {
 	int root_fd; /* owned; its root directory, or -1 */
 	char *comm;  /* owned */
 	bool exited;
-	bool dirty;	/* an event said that the mappings changed */
-	int unreadable; /* errno of the last mapped file that could not be opened, or 0 */
-	int looks_left; /* times that the mappings are read again after an exec */
-	uint32_t epoch; /* of the current image */
-	struct target_space *spaces; /* owned, by epoch */
-	size_t space_cnt, space_cap;
-	struct target_file *files; /* owned, in the order they were met */
+	bool dirty;	      /* an event said that the mappings changed */
+	bool ended_images;    /* it executed another program since the last look */
+	bool unlinked;	      /* its probes were for a thread that is gone */
+	int64_t looked_ns;    /* monotonic; when the mappings were read last */
+	int unreadable;	      /* errno of the last mapped file that could not be opened, or 0 */
+	uint32_t epoch;	      /* of the current image, as of the last event */
+	int looks_left;	      /* times that the mappings are read again after an exec */
+	struct procmaps maps; /* owned; the last snapshot */
+	struct mappings_state state; /* of the process at the last snapshot */
+	struct mappings mappings;    /* owned; all that were ever seen */
+	struct target_file *files;   /* owned, in the order they were met */
 	size_t file_cnt, file_cap;
 	struct profile_memory memory; /* as of the last target_read_memory() */
 };
@@ -60,19 +59,25 @@ bool target_is_gone(const struct target *target);
 void target_free(struct target *target);
 
 /*
- * Reads the mappings and attaches the file of each executable one from the cache. Starts a new
- * space if the epoch is new. 0, -ESRCH (it ended), -errno; not logged.
+ * Reads the mappings and attaches the file of each executable one from the cache. `state` is the
+ * process's from before the call. 0, -ESRCH (it ended), -errno; not logged.
  */
-int target_scan(struct target *target, struct elf_cache *cache);
+int target_scan(struct target *target, struct elf_cache *cache, struct mappings_state state);
 
-/* The mappings of the current epoch; empty before the first scan. */
-const struct procmaps *target_maps(const struct target *target);
+/*
+ * Numbers the mappings of the last scan. `state` is the process's after it: what the scan shows is
+ * proven if it did not change. 0 or -ENOMEM.
+ */
+int target_number(struct target *target, struct mappings_state state);
 
 /* What was found in `elf` before; NULL if nobody looked. */
 const struct target_file *target_file_find(const struct target *target, const struct elf_file *elf);
 
 /* Remembers what was found in `elf`. 0 or -ENOMEM. */
 int target_file_add(struct target *target, const struct elf_file *elf, bool has_allocator);
+
+/* Forgets all of them: every file is looked at again. */
+void target_forget_files(struct target *target);
 
 /* True if a file that is mapped now has a probed allocator. */
 bool target_has_allocator(const struct target *target);

@@ -312,7 +312,7 @@ static bool is_anonymous(const struct procmap *map)
 static int segment_add(struct unwind_table *table, struct segment *segment,
 		       const struct procmap *map)
 {
-	struct hb_uw_map entry = {.start = map->start, .end = map->end};
+	struct hb_uw_map entry = {.start = map->start, .end = map->end, .number = map->number};
 	struct hb_uw_map *last = segment->cnt ? &segment->maps[segment->cnt - 1] : NULL;
 	int id = 0;
 
@@ -325,8 +325,11 @@ static int segment_add(struct unwind_table *table, struct segment *segment,
 	} else if (is_anonymous(map)) {
 		entry.flags = HB_UW_MAP_ANON;
 	}
+	if (map->permanent)
+		entry.flags |= HB_UW_MAP_PERMANENT;
 	if (last && last->end == entry.start && last->table == entry.table &&
-	    last->bias == entry.bias && last->flags == entry.flags) {
+	    last->bias == entry.bias && last->flags == entry.flags &&
+	    last->number == entry.number) {
 		last->end = entry.end;
 		return 0;
 	}
@@ -397,34 +400,54 @@ static struct process *process_find(struct unwind_table *table, pid_t tgid)
 	return NULL;
 }
 
+/* Tells BPF which segment is the process's, and in which state it was read. */
+static int process_write(struct unwind_table *table, pid_t tgid, struct mappings_state state,
+			 const struct segment *segment)
+{
+	struct hb_uw_proc entry = {
+		.first = segment->first,
+		.cnt = segment->cnt,
+		.tgid = tgid,
+		.epoch = state.epoch,
+		.libraries = state.libraries,
+	};
+
+	return bpf_map_update_elem(table->fds.procs, &tgid, &entry, BPF_ANY) ? -errno : 0;
+}
+
 /* Makes `segment` the process's own; takes it on success. */
-static int process_switch(struct unwind_table *table, pid_t tgid, uint32_t epoch,
+static int process_switch(struct unwind_table *table, pid_t tgid, struct mappings_state state,
 			  struct segment *segment)
 {
 	struct process *process = process_find(table, tgid);
-	struct hb_uw_proc entry = {.cnt = segment->cnt, .tgid = tgid, .epoch = epoch};
 	int err;
 
 	if (!process && vec_reserve(&table->processes, &table->process_cap, table->process_cnt + 1))
 		return -ENOMEM;
 	err = segment_place(table, segment);
+	if (!err)
+		err = process_write(table, tgid, state, segment);
 	if (err)
 		return err;
-	entry.first = segment->first;
-	if (bpf_map_update_elem(table->fds.procs, &tgid, &entry, BPF_ANY))
-		return -errno;
 	if (process) {
 		retire(table, &process->segment);
 	} else {
 		process = &table->processes[table->process_cnt++];
 		process->tgid = tgid;
 	}
-	process->epoch = epoch;
+	process->epoch = state.epoch;
 	process->segment = *segment;
 	return 0;
 }
 
-int unwind_table_set(struct unwind_table *table, pid_t tgid, uint32_t epoch,
+static bool is_current(const struct process *process, uint32_t epoch, const struct segment *segment)
+{
+	return process && process->epoch == epoch && process->segment.cnt == segment->cnt &&
+	       (!segment->cnt || !memcmp(process->segment.maps, segment->maps,
+					 segment->cnt * sizeof(*segment->maps)));
+}
+
+int unwind_table_set(struct unwind_table *table, pid_t tgid, struct mappings_state state,
 		     const struct procmaps *maps)
 {
 	const struct process *process = process_find(table, tgid);
@@ -433,14 +456,12 @@ int unwind_table_set(struct unwind_table *table, pid_t tgid, uint32_t epoch,
 
 	sweep(table);
 	err = segment_fill(table, &segment, maps);
-	if (!err && process && process->epoch == epoch && process->segment.cnt == segment.cnt &&
-	    (!segment.cnt ||
-	     !memcmp(process->segment.maps, segment.maps, segment.cnt * sizeof(*segment.maps)))) {
+	if (!err && is_current(process, state.epoch, &segment)) {
+		err = process_write(table, tgid, state, &process->segment);
 		segment_clear(table, &segment);
-		return 0;
+	} else if (!err) {
+		err = process_switch(table, tgid, state, &segment);
 	}
-	if (!err)
-		err = process_switch(table, tgid, epoch, &segment);
 	if (err) {
 		segment_clear(table, &segment);
 		return log_fail(-err, "process %d: cannot upload its mappings", (int)tgid);

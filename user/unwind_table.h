@@ -6,11 +6,9 @@
 #ifndef UNWIND_TABLE_H
 #define UNWIND_TABLE_H
 
-#include <stdint.h>
-#include <sys/types.h>
+#include "mappings.h"
 
 struct elf_file;
-struct procmaps;
 struct unwind_table;
 
 /* Descriptors of the unwinder's maps, borrowed from the skeleton for the whole life. */
@@ -36,12 +34,12 @@ int unwind_table_new(const struct unwind_table_maps *maps, struct unwind_table *
 void unwind_table_free(struct unwind_table *table);
 
 /*
- * Replaces what the unwinder knows of (tgid, epoch) by the executable mappings in `maps` (those
+ * Replaces what the unwinder knows of `tgid` in `state` by the executable mappings in `maps` (those
  * with an elf attached get that file's table, built once per file and then reused). Safe while
  * the process runs: the new segment is written beside the old one and then switched to.
  * 0, or -errno; a file without a table is no error but counted in the stats and logged once.
  */
-int unwind_table_set(struct unwind_table *table, pid_t tgid, uint32_t epoch,
+int unwind_table_set(struct unwind_table *table, pid_t tgid, struct mappings_state state,
 		     const struct procmaps *maps);
 
 /* Forgets the process. */

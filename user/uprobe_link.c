@@ -21,6 +21,7 @@
 
 /* One attached thing: a raw link descriptor, or libbpf's object for a perf event. */
 struct entry {
+	pid_t tgid;
 	int fd; /* -1: see link */
 	struct bpf_link *link;
 };
@@ -88,30 +89,31 @@ struct uprobe_links *uprobe_links_new(void)
 	return calloc(1, sizeof(struct uprobe_links));
 }
 
+static void detach(const struct entry *entry)
+{
+	if (entry->fd >= 0)
+		close(entry->fd);
+	bpf_link__destroy(entry->link);
+}
+
 /* Detaches everything beyond the first `cnt` entries. */
 static void links_cut(struct uprobe_links *links, size_t cnt)
 {
-	while (links->cnt > cnt) {
-		struct entry *last = &links->entries[--links->cnt];
-
-		if (last->fd >= 0)
-			close(last->fd);
-		bpf_link__destroy(last->link);
-	}
+	while (links->cnt > cnt)
+		detach(&links->entries[--links->cnt]);
 }
 
 /* Takes over fd and link, also on failure. */
-static int links_push(struct uprobe_links *links, int fd, struct bpf_link *link)
+static int links_push(struct uprobe_links *links, pid_t tgid, int fd, struct bpf_link *link)
 {
+	struct entry entry = {.tgid = tgid, .fd = fd, .link = link};
 	int err = vec_reserve(&links->entries, &links->cap, links->cnt + 1);
 
 	if (err) {
-		if (fd >= 0)
-			close(fd);
-		bpf_link__destroy(link);
+		detach(&entry);
 		return err;
 	}
-	links->entries[links->cnt++] = (struct entry){.fd = fd, .link = link};
+	links->entries[links->cnt++] = entry;
 	return 0;
 }
 
@@ -137,7 +139,7 @@ static int add_multi(struct uprobe_links *links, const struct bpf_program *prog,
 		return 0;
 	fd = uprobe_link_create(bpf_program__fd(prog), attach_type, path, offs, cookies, used,
 				returns ? UPROBE_LINK_F_RETURN : 0, tgid);
-	return fd < 0 ? fd : links_push(links, fd, NULL);
+	return fd < 0 ? fd : links_push(links, tgid, fd, NULL);
 }
 
 /* One perf event per point. */
@@ -156,7 +158,7 @@ static int add_perf(struct uprobe_links *links, const struct bpf_program *prog, 
 		link = bpf_program__attach_uprobe_opts(prog, tgid, path, points[i].off, &opts);
 		if (!link)
 			return -errno;
-		err = links_push(links, -1, link);
+		err = links_push(links, tgid, -1, link);
 		if (err)
 			return err;
 	}
@@ -189,6 +191,19 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 	if (err)
 		links_cut(links, before);
 	return err;
+}
+
+void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < links->cnt; i++) {
+		if (links->entries[i].tgid == tgid)
+			detach(&links->entries[i]);
+		else
+			links->entries[kept++] = links->entries[i];
+	}
+	links->cnt = kept;
 }
 
 void uprobe_links_clear(struct uprobe_links *links)

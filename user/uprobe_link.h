@@ -53,6 +53,9 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,
 		     const struct uprobe_link_point *points, size_t cnt);
 
+/* Detaches what was added for `tgid`; waits as uprobe_links_free() does. */
+void uprobe_links_drop(struct uprobe_links *links, pid_t tgid);
+
 /* Detaches everything; the set stays usable. Waits as uprobe_links_free() does. */
 void uprobe_links_clear(struct uprobe_links *links);
 

@@ -43,6 +43,41 @@ test_exec() {
 	target_end
 }
 
+# probed_twice FILE: as the log has it.
+probed_twice() {
+	(($(grep -c "$1 is probed" err) == 2))
+}
+
+# The kernel's probes go with the thread that was the main one: new ones are put in, and what happened
+# in between is said to be missing.
+check_exec_by_thread() {
+	need_tier "$1"
+	target family_tree thread
+	heapbpf_start -v -p "$target_pid" -r 1 -o p.pb.gz --tier "$1"
+	target_go
+	target_await EXECED >truth
+	eventually probed_twice libc.so.6
+	target_go
+	target_await DONE >>truth
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "exit status"
+	says 'executed a program from a thread' cat err
+	exact
+	target_end
+}
+
+test_exec_by_thread_session() {
+	check_exec_by_thread session
+}
+
+test_exec_by_thread_multi() {
+	check_exec_by_thread multi
+}
+
+test_exec_by_thread_perf() {
+	check_exec_by_thread perf
+}
+
 # Recording ends by itself when the last target does, and the profile is complete.
 test_target_ends() {
 	target family

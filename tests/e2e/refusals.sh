@@ -62,7 +62,7 @@ test_nonsense_numbers() {
 	for value in 0 -1 K 5X 99999999999999999999 ''; do
 		refused 64 'r' "$HEAPBPF" -p "$p" -r "$value"
 	done
-	for value in 0 129 -1 x; do
+	for value in 0 513 -1 x; do
 		refused 64 'max-depth' "$HEAPBPF" -p "$p" --max-depth "$value"
 	done
 	for value in 0 -1 x 99999999999; do

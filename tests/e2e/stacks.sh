@@ -39,10 +39,18 @@ test_too_deep() {
 	exact
 }
 
-test_limit_of_depth() {
+test_default_depth() {
 	record chain
-	matches "$(reader stacks p.pb.gz)" '(descend;){127,128}\[truncated\]' "stacks"
+	matches "$(reader stacks p.pb.gz)" $'(^|\n)[0-9 ]* (descend;){128}\\[truncated\\]' "stacks"
 	matches "$(reader stacks p.pb.gz)" '(descend;){61}site_shallow;main;' "stacks"
+}
+
+# As deep as it goes: the recursion of 500 is there in full.
+test_limit_of_depth() {
+	record chain --max-depth 512
+	matches "$(reader stacks p.pb.gz)" \
+		$'(^|\n)1 64 1 64 64 (descend;){501}site_deep;main;[^\n]*_start' "stacks"
+	reader valid p.pb.gz
 }
 
 test_depth_of_one() {

@@ -16,6 +16,9 @@ for source in *.c *.cc; do
 	compiler=${CC:-cc}
 	[[ $source == *.cc ]] && compiler=${CXX:-c++}
 	read -ra flags < <(sed -n 's|^ \* build: ||p' "$source") || true
-	"$compiler" -O2 -g -fomit-frame-pointer -Wall -Wextra "${flags[@]}" -o "$program" \
-		"$PWD/$source"
+	compile=("$compiler" -O2 -g -fomit-frame-pointer -Wall -Wextra)
+	while read -ra library; do
+		"${compile[@]}" -shared -fPIC "${library[@]:1}" -o "$out/${library[0]}.so" "$PWD/$source"
+	done < <(sed -n 's|^ \* library: ||p' "$source")
+	"${compile[@]}" "${flags[@]}" -o "$program" "$PWD/$source"
 done

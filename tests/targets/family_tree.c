@@ -5,10 +5,13 @@
  *   family_tree fork      a child is forked, frees its copies and allocates
  *   family_tree vfork     a child borrows the address space, allocates and executes /bin/true
  *   family_tree exec      the process itself becomes another program (its second half)
- * build: -fno-builtin
+ *   family_tree thread    the same, executed by a thread that is not the main one
+ * build: -fno-builtin -pthread
  */
 #include "truth.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 
 #define OBJECTS 1000
@@ -121,15 +124,26 @@ SITE(site_second_image)
 		took(self, malloc(70), 70);
 }
 
-static void run_exec(char **argv)
+static void *become_second(void *name)
 {
+	execl("/proc/self/exe", name, "second", (char *)NULL);
+	_exit(9);
+}
+
+static void run_exec(char **argv, bool by_thread)
+{
+	pthread_t thread;
+
 	await("READY");
 	RUN(site_first_image);
 	/* What was in use ends with the image. */
 	say("SITE site_first_image %lld %lld 0 0\n",
 	    (long long)truth_site_first_image.alloc_objects,
 	    (long long)truth_site_first_image.alloc_bytes);
-	execl("/proc/self/exe", argv[0], "second", (char *)NULL);
+	if (!by_thread)
+		become_second(argv[0]);
+	pthread_create(&thread, NULL, become_second, argv[0]);
+	pthread_join(thread, NULL);
 	_exit(9);
 }
 
@@ -156,7 +170,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "vfork"))
 		run_vfork();
 	else if (!strcmp(mode, "exec"))
-		run_exec(argv);
+		run_exec(argv, false);
+	else if (!strcmp(mode, "thread"))
+		run_exec(argv, true);
 	else if (!strcmp(mode, "second"))
 		run_second();
 	else

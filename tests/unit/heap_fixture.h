@@ -10,6 +10,7 @@
 #include "check.h"
 #include "elf_file.h"
 #include "heap.h"
+#include "mappings.h"
 #include "procmaps.h"
 #include "sampling.h"
 
@@ -80,23 +81,30 @@ int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file
 	return 0;
 }
 
-static struct procmap maps_array[] = {
-	{.start = 0x400000, .end = 0x410000, .off = 0, .inode = 1, .path = (char *)"/app"},
-	{.start = 0x500000, .end = 0x510000, .path = (char *)""},
-	{.start = 0x600000, .end = 0x610000, .off = 0x1000, .inode = 2, .path = (char *)"/lib.so"},
-	{.start = 0x700000, .end = 0x710000, .inode = 3, .path = (char *)"/gone.so"},
+static struct mapping mappings_array[] = {
+	{.map = {.start = 0x400000, .end = 0x410000, .inode = 1, .path = (char *)"/app"}},
+	{.map = {.start = 0x600000,
+		 .end = 0x610000,
+		 .off = 0x1000,
+		 .inode = 2,
+		 .path = (char *)"/lib.so"}},
+	{.map = {.start = 0x700000, .end = 0x710000, .inode = 3, .path = (char *)"/gone.so"}},
+	{.map = {.start = 0x400000,
+		 .end = 0x410000,
+		 .off = 0x2000,
+		 .inode = 1,
+		 .path = (char *)"/old"}},
 };
-static const struct procmaps maps = {maps_array, 4};
-static struct procmap other_array[] = {
-	{.start = 0x400000, .end = 0x410000, .off = 0x2000, .inode = 1, .path = (char *)"/old"},
-};
-static const struct procmaps other = {other_array, 1};
-static const struct heap_space spaces[] = {{1, &other}, {2, &maps}};
+static const struct mappings mappings = {.all = mappings_array, .cnt = 4};
+enum { APP = 1, LIB, GONE, OLD };
 
 __attribute__((constructor)) static void open_images(void)
 {
-	maps_array[0].elf = file_a = open_image(true);
-	maps_array[2].elf = other_array[0].elf = file_b = open_image(false);
+	for (size_t i = 0; i < mappings.cnt; i++)
+		mappings_array[i].map.number = i + 1;
+	mappings_array[APP - 1].map.elf = file_a = open_image(true);
+	mappings_array[LIB - 1].map.elf = mappings_array[OLD - 1].map.elf = file_b =
+		open_image(false);
 }
 
 __attribute__((destructor)) static void close_images(void)
@@ -125,13 +133,24 @@ static inline struct heap_source source_at(uint64_t rate)
 	};
 }
 
-/* Adds `cnt` PCs as stack `id`; aborts for want of memory. */
+/* The number of what the second image, or the first one, has at `pc`. */
+static inline uint32_t number_at(uint32_t epoch, uint64_t pc)
+{
+	for (uint32_t number = APP; number <= GONE; number++)
+		if (pc >= mappings_array[number - 1].map.start &&
+		    pc < mappings_array[number - 1].map.end)
+			return epoch == 1 && number == APP ? OLD : number;
+	return HB_MAPPING_NONE;
+}
+
+/* Adds `cnt` return addresses as stack `id`; aborts for want of memory. */
 static inline void add_stack(struct heap *heap, uint64_t id, uint32_t epoch, uint16_t end,
 			     const uint64_t *pcs, uint16_t cnt)
 {
 	struct hb_stack stack = {.tgid = TGID, .epoch = epoch, .cnt = cnt, .end = end};
 
-	memcpy(stack.pc, pcs, cnt * sizeof(*pcs));
+	for (uint16_t i = 0; i < cnt; i++)
+		stack.frame[i] = HB_FRAME(number_at(epoch, pcs[i] - 1), pcs[i]);
 	if (heap_add_stack(heap, id, &stack))
 		abort();
 }
@@ -150,7 +169,7 @@ static inline int make(const struct heap *heap, uint64_t rate, struct profile *o
 {
 	struct heap_source source = source_at(rate);
 
-	return heap_profile(heap, &source, spaces, 2, SYMBOLIZER, out);
+	return heap_profile(heap, &source, &mappings, SYMBOLIZER, out);
 }
 
 /* The location of frame `n` of sample `i`. */

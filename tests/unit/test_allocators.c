@@ -150,6 +150,16 @@ TEST(not_every_file_is_an_allocator)
 		 -ENOENT);
 	elf_file_free(file);
 	CHECK_EQ(set.cnt, 42);
+	/* its hook is for everyone */
+	CHECK_EQ(asm_lib_find(FN("_dl_debug_state", "ret") BASE DATA,
+			      ASM_LIB_SHARED " -Wl,-soname,ld-linux-x86-64.so.2", &file, &set),
+		 0);
+	CHECK_EQ(set.cnt, 1);
+	CHECK(!set.is_allocator);
+	CHECK_EQ(asm_lib_get(&set, "_dl_debug_state")->fn, HB_FN_LINKER);
+	CHECK(!asm_lib_get(&set, "_dl_debug_state")->silent);
+	allocators_clear(&set);
+	elf_file_free(file);
 }
 
 TEST(libc_names_are_only_fallbacks)
@@ -310,7 +320,7 @@ TEST(installed_allocators)
 		 "valloc posix_memalign aligned_alloc pvalloc reallocarray memalign malloc free "
 		 "calloc realloc"},
 		{"/usr/lib/x86_64-linux-musl/libc.so", "54d00df44fce62f541ca62b56bdef5bf31ff077c",
-		 "calloc free malloc aligned_alloc posix_memalign realloc"},
+		 "calloc free malloc aligned_alloc posix_memalign realloc _dl_debug_state"},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

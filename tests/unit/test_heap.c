@@ -180,7 +180,7 @@ TEST(allocs_mode_has_nothing_in_use)
 
 	add_site(heap, 0, 8, 2, 3, 0, 0);
 	source.tracks_inuse = false;
-	CHECK_EQ(heap_profile(heap, &source, spaces, 2, NULL, &profile), 0);
+	CHECK_EQ(heap_profile(heap, &source, &mappings, NULL, &profile), 0);
 	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 3);
 	CHECK_EQ(profile_total(&profile, PROFILE_INUSE_OBJECTS), 0);
 	CHECK_EQ(profile.tracks_inuse, false);

@@ -119,7 +119,7 @@ TEST(nonsense_is_refused)
 		{"-p", "1", "-t", "live"},
 		{"-p", "1", "-t", ""},
 		{"-p", "1", "-r", "-5"},
-		{"-p", "1", "--max-depth", "129"},
+		{"-p", "1", "--max-depth", "513"},
 		{"-p", "1", "--max-live", "0"},
 		{"-p", "1", "--tier", "kprobe"},
 		{"-p", "1", "--nonsense", "1"},

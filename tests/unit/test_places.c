@@ -5,6 +5,8 @@
  */
 #include "heap_fixture.h"
 
+#include "cleanup.h"
+
 TEST(exec_ends_what_was_in_use)
 {
 	struct heap *heap = heap_new();
@@ -21,21 +23,20 @@ TEST(exec_ends_what_was_in_use)
 	CHECK_EQ(profile_total(&profile, PROFILE_INUSE_OBJECTS), 4);
 	/* The same address in two images: two mappings, two names. */
 	CHECK_EQ(profile.mapping_cnt, 2);
-	CHECK_STR(profile.mappings[at(&profile, 0, 0)->mapping - 1].file, "/old");
-	CHECK_STR(profile.mappings[at(&profile, 1, 0)->mapping - 1].file, "/app");
-	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "f528");
-	CHECK_STR(at(&profile, 1, 0)->names.frames[0].name, "f16");
+	CHECK_STR(profile.mappings[at(&profile, 0, 0)->mapping - 1].file, "/app");
+	CHECK_STR(profile.mappings[at(&profile, 1, 0)->mapping - 1].file, "/old");
+	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "f16");
+	CHECK_STR(at(&profile, 1, 0)->names.frames[0].name, "f528");
 	profile_clear(&profile);
 	heap_free(heap);
 }
 
+/* An image that has the same file at the same place again has the same mapping. */
 TEST(equal_images_are_one)
 {
 	struct heap *heap = heap_new();
 	struct profile profile;
-	struct heap_source source = source_at(1);
-	const struct heap_space same[] = {{1, &maps}, {2, &maps}};
-	const uint64_t pcs[] = {0x400101, 0x600101};
+	const uint64_t pcs[] = {0x600101, 0x700101};
 
 	add_stack(heap, 1, 1, HB_STACK_COMPLETE, pcs, 2);
 	add_stack(heap, 2, 2, HB_STACK_COMPLETE, pcs, 2);
@@ -43,7 +44,7 @@ TEST(equal_images_are_one)
 		add_site(heap, 1, size, 1, 10, 4, 0);
 		add_site(heap, 2, size, 2, 5, 1, 0);
 	}
-	CHECK_EQ(heap_profile(heap, &source, same, 2, SYMBOLIZER, &profile), 0);
+	CHECK_EQ(make(heap, 1, &profile), 0);
 	CHECK_EQ(profile.sample_cnt, 3);
 	CHECK_EQ(profile.location_cnt, 2);
 	CHECK_EQ(profile.mapping_cnt, 2);
@@ -60,9 +61,9 @@ TEST(callers_are_one_byte_before_the_return_address)
 	struct hb_stack stack = {.epoch = 2, .cnt = 70, .end = HB_STACK_COMPLETE};
 
 	for (int i = 0; i < 70; i++)
-		stack.pc[i] = 0x400100;
-	stack.exact[0] = 1ULL << 1;
-	stack.exact[1] = 1ULL << 5;
+		stack.frame[i] = HB_FRAME(APP, 0x400100);
+	stack.frame[1] |= HB_FRAME_EXACT;
+	stack.frame[69] |= HB_FRAME_EXACT;
 	CHECK_EQ(heap_add_stack(heap, 1, &stack), 0);
 	add_site(heap, 1, 8, 2, 1, 0, 0);
 	CHECK_EQ(make(heap, 1, &profile), 0);
@@ -71,6 +72,54 @@ TEST(callers_are_one_byte_before_the_return_address)
 		CHECK_EQ(at(&profile, 0, n)->pc, n == 1 || n == 69 ? 0x400100 : 0x4000ff);
 	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "f15");
 	CHECK_STR(at(&profile, 0, 1)->names.frames[0].name, "f16");
+	profile_clear(&profile);
+	heap_free(heap);
+}
+
+/* One address, two libraries one after the other: two names, and no name where nobody can tell. */
+TEST(a_reused_address_has_the_name_of_its_time)
+{
+	static struct mappings_span at_first = {0, 0}, later = {1, 1};
+	static struct mappings_state states[] = {{2, 0}, {2, 4}};
+	struct mapping turns[] = {mappings_array[APP - 1], mappings_array[OLD - 1]};
+	const struct mappings reused = {.all = turns, .cnt = 2, .states = states, .state_cnt = 2};
+	struct heap_source source = source_at(1);
+	struct heap *heap = heap_new();
+	struct profile profile;
+	const struct {
+		uint32_t number, libraries;
+		const char *name;
+	} cases[] = {
+		{1, 3, "f15"},
+		{2, 4, "f527"},
+		{HB_MAPPING_UNKNOWN, 0, "f15"},
+		{HB_MAPPING_UNKNOWN, 2, NULL},
+		{HB_MAPPING_UNKNOWN, 4, "f527"},
+	};
+
+	turns[0].spans = &at_first;
+	turns[1].spans = &later;
+	turns[0].span_cnt = turns[1].span_cnt = 1;
+	turns[1].map.number = 2;
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		struct hb_stack stack = {.epoch = 2,
+					 .libraries = cases[i].libraries,
+					 .cnt = 1,
+					 .end = HB_STACK_COMPLETE};
+
+		stack.frame[0] = HB_FRAME(cases[i].number, 0x400100);
+		CHECK_EQ(heap_add_stack(heap, 1 + i, &stack), 0);
+		add_site(heap, 1 + i, 8 + i, 2, 1, 0, 0);
+	}
+	CHECK_EQ(heap_profile(heap, &source, &reused, SYMBOLIZER, &profile), 0);
+	CHECK_EQ(profile.sample_cnt, ARRAY_CNT(cases));
+	for (size_t i = 0; i < profile.sample_cnt; i++) {
+		const char *name = cases[profile.samples[i].size_bytes - 8].name;
+
+		CHECK_EQ(at(&profile, i, 0)->names.cnt > 0, name != NULL);
+		if (name)
+			CHECK_STR(at(&profile, i, 0)->names.frames[0].name, name);
+	}
 	profile_clear(&profile);
 	heap_free(heap);
 }

@@ -7,11 +7,11 @@
 # with a directory per case, which the host judges:
 #   status           of heapbpf
 #   err              its stderr
-#   truth, p.pb.gz   what the target counted, and its profile
+#   truth, p.pb.gz   what the target said, and its profile
 #   insns            instructions that the verifier looked at, by program
 #   target           exit status of the target
-# The kinds: record (a whole recording), killed (heapbpf dies in the middle), refused (heapbpf
-# says no). The console, the first serial line, is for people.
+# The kinds: record (a whole recording), libraries (of a target that loads and unloads them), killed
+# (heapbpf dies in the middle), refused (heapbpf says no). The console, the first serial line, is for people.
 set -u
 
 CASE_SECONDS=60
@@ -83,6 +83,11 @@ case_record() {
 		end_heapbpf INT
 		kill -KILL "$target_pid"
 	fi
+}
+
+# case_libraries TIER TARGET: another judgement of the same.
+case_libraries() {
+	case_record "$@"
 }
 
 # case_killed TIER TARGET: the target, always at work, goes on unharmed when heapbpf dies.
