@@ -13,6 +13,10 @@
 
 #include "cfi_row.h"
 
+#if !defined(HB_UNWIND_MAP) || !defined(HB_UNWIND_ROW)
+#error "define HB_UNWIND_MAP(index) and HB_UNWIND_ROW(rows, index) first"
+#endif
+
 /*
  * The mapping of `pc` among the `cnt` entries from `first` on (sorted, not overlapping, at most
  * HB_UW_PROC_MAP_MAX), or NULL.
