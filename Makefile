@@ -2,7 +2,7 @@
 #
 # Everything is built below $(BUILD):
 #   bpf/*.bpf.c  --clang--> objects --bpftool gen object--> heapbpf.bpf.o --gen skeleton--> .skel.h
-#   proto/*.proto --protoc-c--> .pb-c.[ch]
+#   proto/*.proto --protoc--> .pb-c.[ch]
 #   user/*.c     --cc--> libheapbpf.a (all but main) --> heapbpf, unit tests
 # caps.bpf.c is an object of its own: it asks the kernel what it can do before the rest is loaded.
 
@@ -51,7 +51,7 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 $(BUILD)/%.pb-c.c $(BUILD)/%.pb-c.h: proto/%.proto
 	@mkdir -p $(@D)
-	protoc-c --c_out=$(BUILD) --proto_path=proto $<
+	protoc --c_out=$(BUILD) --proto_path=proto $<
 
 $(BUILD)/%.pb-c.o: $(BUILD)/%.pb-c.c
 	$(CC) -O2 -g $(SAN) $(shell $(PKGCONF) --cflags libprotobuf-c) -c $< -o $@

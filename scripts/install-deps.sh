@@ -22,6 +22,7 @@ packages=(
 	make
 	pkg-config
 	protobuf-c-compiler
+	protobuf-compiler
 	uthash-dev
 	zlib1g-dev
 )
