@@ -13,6 +13,7 @@ packages=(
 	g++
 	gcc
 	libbpf-dev
+	libbz2-dev
 	libcapstone-dev
 	libdw-dev
 	libelf-dev
@@ -45,11 +46,14 @@ dev_packages=(
 	mount
 	musl-tools
 	nginx
+	nodejs
+	npm
 	postgresql
 	postgresql-contrib
 	procps
 	python3
 	qemu-system-x86
+	rustc
 	shellcheck
 	sqlite3
 	strace
