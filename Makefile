@@ -67,11 +67,12 @@ $(BUILD)/libheapbpf.a: $(USER_OBJS) $(BUILD)/profile.pb-c.o
 $(BUILD)/heapbpf: $(BUILD)/user/main.o $(BUILD)/libheapbpf.a
 	$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# One file without library dependencies: copy it to a server and use it.
+# One file without library dependencies: copy it to a server and use it. Ours once more at the end:
+# user/eu_search.c has what libraries may lack.
 STATIC_LIBS = $(shell $(PKGCONF) --static --libs $(PKGS)) -liberty -lm -lpthread
 static: $(BUILD)/heapbpf-static
 $(BUILD)/heapbpf-static: $(BUILD)/user/main.o $(BUILD)/libheapbpf.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(STATIC_LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(STATIC_LIBS) $(BUILD)/libheapbpf.a
 
 # A unit test sees the headers of every room and links what it uses.
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libheapbpf.a
