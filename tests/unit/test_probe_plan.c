@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * probe_plan: the exact place for recorded prologues, and the rules one at a time. Bytes are from
- * objdump of the named distribution's library unless a comment says "made": then they are an
- * instruction sequence of that kind, written for the test.
+ * probe_plan: the exact place for recorded prologues, and the rules one at a time. Recorded are
+ * bytes at their addresses, from objdump of the library in the package that a comment names; those
+ * of the rules are made, an instruction sequence of that kind.
  */
 #include "probe_plan.h"
 
@@ -35,6 +35,38 @@ struct expected {
 /* One row, one case. */
 /* clang-format off */
 static const struct expected recorded[] = {
+	/* Debian 11, libc6 2.31-13+deb11u11: loads a hook first */
+	{"glibc 2.31 malloc",
+	 CODE("\x48\x8b\x05\x09\x81\x14\x00\x41\x54\x55\x48\x89\xfd\x53\x48\x8b\x00\x48\x85"
+	      "\xc0"),
+	 0x85de0, RDI, RETURNS, NULL_TOO, {7, 0, true, "push %r12"}},
+	{"glibc 2.31 calloc",
+	 CODE("\x41\x55\x48\x89\xf8\x41\x54\x55\x53\x48\x83\xec\x08\x48\xf7\xe6\x49\x89\xc4"
+	      "\x0f\x90\xc0"),
+	 0x86b40, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %r13"}},
+	{"glibc 2.31 realloc",
+	 CODE("\x41\x57\x41\x56\x41\x55\x41\x54\x49\x89\xf4\x55\x48\x89\xfd\x53\x48\x83\xec"
+	      "\x18"),
+	 0x86670, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %r15"}},
+	{"glibc 2.31 free",
+	 CODE("\x48\x83\xec\x18\x48\x8b\x05\xdd\x7a\x14\x00\x48\x8b\x00\x48\x85\xc0\x0f\x85"
+	      "\x81\x00\x00\x00"),
+	 0x86410, RDI, ENTRY_ONLY, SKIP_NULL, {17, 24, true, "jne 0x864a8"}},
+	{"glibc 2.31 posix_memalign",
+	 CODE("\x53\x48\x89\xfb\x48\x89\xf7\x48\x89\xd6\x48\x89\xfa\x48\xc1\xea\x03\x48\x8d"
+	      "\x42\xff"),
+	 0x87800, RDI | RSI | RDX, RETURNS, NULL_TOO, {0, 0, true, "push %rbx"}},
+	{"glibc 2.31 memalign",
+	 CODE("\x48\x8b\x14\x24\xe9\x77\xf6\xff\xff"),
+	 0x86a90, RDI | RSI, RETURNS, NULL_TOO, {4, 0, true, "jmp 0x86110"}},
+	{"glibc 2.31 valloc",
+	 CODE("\x8b\x05\xbe\x77\x14\x00\x55\x48\x89\xfd\x85\xc0\x78\x22\x48\x8b\x05\xab\x73"
+	      "\x14\x00"),
+	 0x86aa0, RDI, RETURNS, NULL_TOO, {6, 0, true, "push %rbp"}},
+	{"glibc 2.31 pvalloc",
+	 CODE("\x8b\x05\x7e\x77\x14\x00\x53\x48\x89\xfb\x85\xc0\x78\x32\x48\x8b\x05\x6b\x73"
+	      "\x14\x00"),
+	 0x86ae0, RDI, RETURNS, NULL_TOO, {6, 0, true, "push %rbx"}},
 	/* Debian 12, libc6 2.36-9+deb12u14 */
 	{"glibc 2.36 malloc",
 	 CODE("\x41\x54\x55\x53\x48\x89\xfb\x48\x83\xec\x10\x80\x3d\x46\x1b\x14\x00\x00\x0f"
@@ -50,27 +82,58 @@ static const struct expected recorded[] = {
 	 0x99130, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %r15"}},
 	{"glibc 2.36 posix_memalign",
 	 CODE("\x80\x3d\x01\x02\x14\x00\x00\x41\x54\x49\x89\xd4\x55\x48\x89\xfd\x53"), 0x9a280,
-	 RDI | RDX, RETURNS, NULL_TOO, {7, 0, true, "push %r12"}},
+	 RDI | RSI | RDX, RETURNS, NULL_TOO, {7, 0, true, "push %r12"}},
 	{"glibc 2.36 memalign",
 	 CODE("\x80\x3d\x71\x0e\x14\x00\x00\x74\x07\xe9\x32\xf6\xff\xff\x66\x90\x48\x83\xec\x18"),
 	 0x99610, RDI | RSI, RETURNS, NULL_TOO, {7, 0, true, "je 0x99620"}},
-	/* made, after glibc 2.31 (Debian 11): the hook is loaded first, then registers are saved */
-	{"glibc 2.31 malloc",
-	 CODE("\x48\x8b\x05\x59\x15\x16\x00\x55\x53\x48\x83\xec\x08\x48\x8b\x00\x48\x85\xc0"),
-	 0x83a90, RDI, RETURNS, NULL_TOO, {7, 0, true, "push %rbp"}},
-	/* made, after glibc 2.41 (Debian 13) */
-	{"glibc 2.41 malloc", CODE("\x55\x48\x89\xe5\x41\x54\x53\x48\x89\xfb\x48\x83\xec\x10"),
-	 0x99f00, RDI, RETURNS, NULL_TOO, {0, 0, true, "push %rbp"}},
-	{"glibc 2.41 free", CODE("\x48\x85\xff\x74\x3b\x55\x48\x8d\x77\xf0\x48\x89\xe5\x53"),
-	 0x9a5d0, RDI, ENTRY_ONLY, SKIP_NULL, {5, 0, true, "push %rbp"}},
-	/* made, after Ubuntu, which compiles with -fcf-protection */
-	{"endbr64 malloc",
-	 CODE("\xf3\x0f\x1e\xfa\x41\x54\x55\x48\x89\xfd\x53\x48\x83\xec\x10\x48\x8b\x05\x01"
-	      "\x02\x03\x00"),
-	 0xa50a0, RDI, RETURNS, NULL_TOO, {4, 0, true, "push %r12"}},
-	{"endbr64 free",
-	 CODE("\xf3\x0f\x1e\xfa\x48\x85\xff\x0f\x84\xbb\x00\x00\x00\x55\x48\x8d\x77\xf0\x53"),
-	 0xa53e0, RDI, ENTRY_ONLY, SKIP_NULL, {13, 0, true, "push %rbp"}},
+	{"glibc 2.36 calloc",
+	 CODE("\x41\x55\x48\x89\xf8\x41\x54\x55\x53\x48\x83\xec\x18\x48\xf7\xe6\x48\x89\xc3"
+	      "\x0f\x90\xc0"),
+	 0x996e0, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %r13"}},
+	{"glibc 2.36 valloc",
+	 CODE("\x80\x3d\x31\x0e\x14\x00\x00\x53\x48\x89\xfb\x74\x1b\x48\x8b\x05\x34\x98\x13"
+	      "\x00"),
+	 0x99650, RDI, RETURNS, NULL_TOO, {7, 0, true, "push %rbx"}},
+	{"glibc 2.36 pvalloc",
+	 CODE("\x80\x3d\x01\x0e\x14\x00\x00\x53\x48\x89\xfb\x74\x2b\x48\x8b\x05\x04\x98\x13"
+	      "\x00"),
+	 0x99680, RDI, RETURNS, NULL_TOO, {7, 0, true, "push %rbx"}},
+	/* Debian 13, libc6 2.41-12+deb13u5 */
+	{"glibc 2.41 malloc",
+	 CODE("\x41\x54\x55\x53\x48\x89\xfb\x48\x83\xec\x10\x80\x3d\x46\x99\x14\x00\x00\x0f"
+	      "\x84\x68\x01\x00\x00"),
+	 0xa28d0, RDI, RETURNS, NULL_TOO, {0, 0, true, "push %r12"}},
+	{"glibc 2.41 calloc",
+	 CODE("\x41\x56\x48\x89\xf8\x41\x55\x41\x54\x55\x53\x48\x83\xec\x10\x48\xf7\xe6\x48"
+	      "\x89\xc3"),
+	 0xa3b00, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %r14"}},
+	{"glibc 2.41 realloc",
+	 CODE("\x41\x57\x41\x56\x41\x55\x41\x54\x55\x48\x89\xf5\x53\x48\x89\xfb\x48\x83\xec"
+	      "\x38"),
+	 0xa3310, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %r15"}},
+	{"glibc 2.41 free",
+	 CODE("\x48\x85\xff\x0f\x84\x7f\x01\x00\x00\x41\x57\x41\x56\x41\x55\x41\x54\x55\x48"
+	      "\x8d\x6f\xf0"),
+	 0xa2fc0, RDI, ENTRY_ONLY, SKIP_NULL, {9, 0, true, "push %r15"}},
+	{"glibc 2.41 posix_memalign",
+	 CODE("\x80\x3d\x51\x7a\x14\x00\x00\x41\x54\x49\x89\xd4\x55\x48\x89\xfd\x53\x48\x89"
+	      "\xf3"),
+	 0xa47d0, RDI | RSI | RDX, RETURNS, NULL_TOO, {7, 0, true, "push %r12"}},
+	{"glibc 2.41 memalign",
+	 CODE("\x80\x3d\x61\x88\x14\x00\x00\x74\x07\xe9\x12\xf2\xff\xff"),
+	 0xa39c0, RDI | RSI, RETURNS, NULL_TOO, {7, 0, true, "je 0xa39d0"}},
+	{"glibc 2.41 aligned_alloc",
+	 CODE("\x53\x48\x89\xfb\x48\x83\xec\x10\x80\x3d\x19\x88\x14\x00\x00\x74\x3f\x48\x8d"
+	      "\x43\xff"),
+	 0xa3a00, RDI | RSI, RETURNS, NULL_TOO, {0, 0, true, "push %rbx"}},
+	{"glibc 2.41 valloc",
+	 CODE("\x80\x3d\xb1\x87\x14\x00\x00\x53\x48\x89\xfb\x74\x1b\x48\x8b\x05\x3c\x14\x14"
+	      "\x00"),
+	 0xa3a70, RDI, RETURNS, NULL_TOO, {7, 0, true, "push %rbx"}},
+	{"glibc 2.41 pvalloc",
+	 CODE("\x80\x3d\x81\x87\x14\x00\x00\x53\x48\x89\xfb\x74\x2b\x48\x8b\x05\x0c\x14\x14"
+	      "\x00"),
+	 0xa3aa0, RDI, RETURNS, NULL_TOO, {7, 0, true, "push %rbx"}},
 	/* Debian 12, libjemalloc2 5.3.0-1 */
 	{"jemalloc malloc",
 	 CODE("\x48\x81\xff\x00\x10\x00\x00\x0f\x87\x93\x00\x00\x00\x48\x8d\x15\x5c\x7f\x2c\x00"),
@@ -98,10 +161,65 @@ static const struct expected recorded[] = {
 	{"musl malloc", CODE("\xe9\x6b\x19\x00\x00"), 0x27920, RDI, RETURNS, NULL_TOO, {0, 0,
 	 true, "jmp 0x29290"}},
 	{"musl posix_memalign", CODE("\x53\xb8\x16\x00\x00\x00\x48\x89\xfb\x48\x89\xf7"), 0x29fa0,
-	 RDI | RDX, RETURNS, NULL_TOO, {0, 0, true, "push %rbx"}},
+	 RDI | RSI | RDX, RETURNS, NULL_TOO, {0, 0, true, "push %rbx"}},
+	/* Debian 13 compiles these with -fcf-protection, as Ubuntu does everything: libjemalloc2 5.3.0-3 */
+	{"jemalloc, endbr64: malloc",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x81\xff\x00\x10\x00\x00\x0f\x87\x7f\x00\x00\x00\x48\x8d"
+	      "\x15\xd8\x89\x10\x00"),
+	 0x23e90, RDI, RETURNS, NULL_TOO, {11, 0, true, "ja 0x23f20"}},
+	{"jemalloc, endbr64: calloc",
+	 CODE("\xf3\x0f\x1e\xfa\x41\x57\x41\x56\x41\x55\x41\x54\x55\x48\x89\xfd\x53\x48\x81"
+	      "\xec\x88\x00\x00\x00"),
+	 0x25a20, RDI | RSI, RETURNS, NULL_TOO, {4, 0, true, "push %r15"}},
+	{"jemalloc, endbr64: free",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x89\xf8\x48\x8b\x0d\x6a\x5d\x0a\x00\x48\x89\xfa\x48\xc1"
+	      "\xe8\x17\x48\x81\xe2\x00\x00\x00\xf8\x25\xf0\x00\x00\x00\x64\x48\x03\x04\x25"
+	      "\x00\x00\x00\x00\x48\x01\xc8\x48\x3b\x90\xb0\x01\x00\x00\x0f\x85\x86\x00\x00"
+	      "\x00"),
+	 0x28200, RDI, ENTRY_ONLY, SKIP_NULL, {52, 0, true, "jne 0x282c0"}},
+	/* Debian 13, libtcmalloc-minimal4t64 2.16-1 */
+	{"tcmalloc, endbr64: malloc",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x8b\x05\x75\x91\x00\x00\x48\x85\xc0\x75\x79\x48\x8b\x05"
+	      "\x09\x8a\x00\x00"),
+	 0x1f5c0, RDI, RETURNS, NULL_TOO, {14, 0, true, "jne 0x1f649"}},
+	{"tcmalloc, endbr64: calloc",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x89\xf8\x55\x48\xf7\xe6\x48\x89\xe5\x41\x54\x49\x89\xc4"
+	      "\x53"),
+	 0x1e240, RDI | RSI, RETURNS, NULL_TOO, {7, 0, true, "push %rbp"}},
+	{"tcmalloc, endbr64: free",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x8b\x05\xf5\x5e\x1b\x00\x48\x85\xc0\x0f\x85\x8c\x00\x00"
+	      "\x00"),
+	 0x1d800, RDI, ENTRY_ONLY, SKIP_NULL, {14, 0, true, "jne 0x1d8a0"}},
+	/* Debian 13, libmimalloc3 3.0.1+ds-2.1 */
+	{"mimalloc, endbr64: malloc",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x8b\x05\xe5\xae\x01\x00\x48\x89\xfe\x64\x48\x8b\x38\x48"
+	      "\x81\xfe\x00\x04\x00\x00"),
+	 0x70e0, RDI, RETURNS, NULL_TOO, {0, 0, false, "endbr64"}},
+	{"mimalloc, endbr64: free",
+	 CODE("\xf3\x0f\x1e\xfa\x48\x8b\x15\xf5\x19\x02\x00\x48\x89\xf9\x48\x89\xf8\x48\x89"
+	      "\xfe"),
+	 0x6c00, RDI, ENTRY_ONLY, SKIP_NULL, {0, 0, false, "endbr64"}},
+	/* Debian 13, musl 1.2.5-3.1~deb13u1 */
+	{"musl, endbr64: malloc",
+	 CODE("\xf3\x0f\x1e\xfa\xe9\xc7\x0b\x00\x00"),
+	 0x4e0a0, RDI, RETURNS, NULL_TOO, {4, 0, true, "jmp 0x4ec70"}},
+	{"musl, endbr64: free",
+	 CODE("\xf3\x0f\x1e\xfa\xe9\xd7\x09\x00\x00"),
+	 0x4e080, RDI, ENTRY_ONLY, SKIP_NULL, {4, 0, true, "jmp 0x4ea60"}},
+	{"musl, endbr64: posix_memalign",
+	 CODE("\xf3\x0f\x1e\xfa\xb8\x16\x00\x00\x00\x48\x83\xfe\x07\x76\x21\x53\x48\x89\xfb"
+	      "\x48\x89\xf7"),
+	 0x4f9b0, RDI | RSI | RDX, RETURNS, NULL_TOO, {13, 0, true, "jbe 0x4f9e0"}},
+	{"musl, endbr64: aligned_alloc",
+	 CODE("\xf3\x0f\x1e\xfa\x55\x48\x89\xf8\x53\x48\xf7\xd8\x48\x21\xf8\x48\x83\xec\x08"
+	      "\x48\x39\xf8"),
+	 0x4e0b0, RDI | RSI, RETURNS, NULL_TOO, {4, 0, true, "push %rbp"}},
+	/* no package: gcc 12.2.0 -O2 -fcf-protection=full on a free() that begins "if (!memory) return" */
+	{"gcc, endbr64: free", CODE("\xf3\x0f\x1e\xfa\x48\x85\xff\x74\x47\x55\x48\x8d\x6f\xf0\x53"), 0x1000, RDI,
+	 ENTRY_ONLY, SKIP_NULL, {9, 0, true, "push %rbp"}},
 };
 
-/* The rules, all made. */
+/* The rules. */
 static const struct expected rules[] = {
 	/* sub $24,%rsp; push: known distance */
 	{"entry-only passes a known rsp", CODE("\x48\x83\xec\x18\x53\xc3"), 0x1000, RDI,
