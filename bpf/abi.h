@@ -138,23 +138,27 @@ struct hb_config {
 _Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
 
 /*
- * Everything that is given up or missing. One list: BPF counts by enum, user space prints the
- * text, in the terminal summary and in the profile's comments.
+ * Ends of a stack other than a complete one: the sample counts, its stack is cut at the root side,
+ * and the profile marks it by a root frame "[short name]".
+ *   X(enum suffix, short name, why)
+ */
+#define HB_CUT_LIST(X)                                                                             \
+	X(STACK_NO_MAPPING, "no_mapping", "the next PC is in no known mapping")                    \
+	X(STACK_STALE, "stale_mappings", "libraries were just loaded or unloaded")                 \
+	X(STACK_NO_TABLE, "no_table", "the mapped file has no unwind table")                       \
+	X(STACK_NO_ROW, "no_row", "no unwind information for this address")                        \
+	X(STACK_READ_FAULT, "read_fault", "stack memory could not be read")                        \
+	X(STACK_UNSUPPORTED, "unsupported_rule", "unwind rule not supported")                      \
+	X(STACK_SP, "sp_not_growing", "stack pointer did not grow")                                \
+	X(STACK_FP, "fp_rejected", "frame-pointer step not plausible")                             \
+	X(STACK_TOO_DEEP, "truncated", "at the depth limit (--max-depth)")                         \
+	X(STACK_GUESSED_END, "guessed_end", "ended after frame-pointer steps; end unproven")
+
+/*
+ * What is given up or missing: the numbers lack it, or a sample its whole stack.
  *   X(enum suffix, short name, what it means for the numbers)
- * The STACK_ ones are ends of a stack other than a complete one: the sample counts, its stack is
- * cut at the root side, and the profile marks it by a root frame "[short name]".
  */
 #define HB_LOSS_LIST(X)                                                                            \
-	X(STACK_NO_MAPPING, "no_mapping", "stack cut: the next PC is in no known mapping")         \
-	X(STACK_STALE, "stale_mappings", "stack cut: libraries were just loaded or unloaded")      \
-	X(STACK_NO_TABLE, "no_table", "stack cut: the mapped file has no unwind table")            \
-	X(STACK_NO_ROW, "no_row", "stack cut: no unwind information for this address")             \
-	X(STACK_READ_FAULT, "read_fault", "stack cut: stack memory could not be read")             \
-	X(STACK_UNSUPPORTED, "unsupported_rule", "stack cut: unwind rule not supported")           \
-	X(STACK_SP, "sp_not_growing", "stack cut: stack pointer did not grow")                     \
-	X(STACK_FP, "fp_rejected", "stack cut: frame-pointer step not plausible")                  \
-	X(STACK_TOO_DEEP, "truncated", "stack cut at the depth limit")                             \
-	X(STACK_GUESSED_END, "guessed_end", "stack ended after frame-pointer steps; end unproven") \
 	X(NO_SCRATCH, "no_scratch", "sample without stack: too many nested on this CPU")           \
 	X(STACKS_FULL, "stacks_full", "sample without stack: stack table full (--max-stacks)")     \
 	X(STACK_COLLISION, "stack_collision", "sample without stack: two stacks, one hash")        \
@@ -166,8 +170,12 @@ _Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
 	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")                \
 	X(EVENTS_FULL, "events_full", "life-cycle event lost: ring buffer full")
 
+/*
+ * Both lists in one numbering: BPF counts by it, user space prints the texts, in the terminal
+ * summary and in the profile's comments.
+ */
 #define HB_LOSS_ENUM(id, name, text) HB_LOSS_##id,
-enum hb_loss { HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT };
+enum hb_loss { HB_CUT_LIST(HB_LOSS_ENUM) HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT };
 
 /*
  * Counters that are no losses. X(enum suffix, what is counted)
@@ -269,7 +277,7 @@ struct hb_stack {
 	__u32 epoch;
 	__u32 libraries; /* of hb_proc; part of the id only where a mapping is unknown */
 	__u16 cnt;	 /* frames */
-	__u16 end;	 /* HB_STACK_COMPLETE or an enum hb_loss of the STACK_ kind */
+	__u16 end;	 /* HB_STACK_COMPLETE or an enum hb_loss of HB_CUT_LIST */
 	__u16 fp_steps;	 /* frames found by frame pointer */
 	__u16 pad[3];
 	__u64 frame[HB_STACK_MAX]; /* HB_FRAME() */

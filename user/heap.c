@@ -50,7 +50,7 @@ struct entry {
 #define MARKER_CNT		     (HB_LOSS_CNT + 2)
 #define MARKER_FRAME(id, name, text) [HB_LOSS_##id] = {"[" name "]", "[" name "]", NULL, 0, 0},
 static const struct symbolize_frame marker_frames[MARKER_CNT] = {
-	HB_LOSS_LIST(MARKER_FRAME)
+	HB_CUT_LIST(MARKER_FRAME)
 		/* clang-format off */
 	[MARKER_NO_STACK] = {"[no stack]", "[no stack]", NULL, 0, 0},
 	[MARKER_CUT] = {"[cut]", "[cut]", NULL, 0, 0},
@@ -213,7 +213,8 @@ static int use_stack(struct builder *b, const struct stack *stack)
 	if (stack && stack->cnt && stack->end == HB_STACK_COMPLETE)
 		return 0;
 	if (stack && stack->end != HB_STACK_COMPLETE)
-		marker = stack->end < HB_LOSS_CNT ? stack->end : MARKER_CUT;
+		marker = stack->end < HB_LOSS_CNT && marker_frames[stack->end].name ? stack->end
+										    : MARKER_CUT;
 	if (places_use_frame(b->places, &marker_frames[marker], &pool[b->pool_cnt]))
 		return -ENOMEM;
 	b->pool_cnt++;
@@ -356,26 +357,38 @@ static void scale_samples(struct profile *profile, const __u64 *threshold)
 	}
 }
 
-/* Copies the losses that happened and all statistics, with their names. */
+/* Those of `list` whose counter is not 0, malloc()ed; NULL: no memory. */
+static struct profile_count *copy_happened(const struct profile_count *list, size_t cnt,
+					   const uint64_t *counters, size_t *happened_cnt)
+{
+	struct profile_count *happened = calloc(cnt, sizeof(*happened));
+
+	for (size_t i = 0; happened && i < cnt; i++) {
+		if (!counters[list[i].id])
+			continue;
+		happened[*happened_cnt] = list[i];
+		happened[*happened_cnt].count = counters[list[i].id];
+		*happened_cnt += 1;
+	}
+	return happened;
+}
+
+/* Copies the cuts and losses that happened and all statistics, with their names. */
 static int add_counters(struct profile *profile, const uint64_t *counters)
 {
 #define COUNT(id_, name_, text_) {.id = HB_LOSS_##id_, .name = name_, .text = text_},
+	static const struct profile_count cuts[] = {HB_CUT_LIST(COUNT)};
 	static const struct profile_count losses[] = {HB_LOSS_LIST(COUNT)};
 #undef COUNT
 #define COUNT(id_, text_) {.id = HB_STAT_##id_, .name = text_, .text = text_},
 	static const struct profile_count stats[] = {HB_STAT_LIST(COUNT)};
 #undef COUNT
 
-	profile->losses = calloc(HB_LOSS_CNT, sizeof(*losses));
+	profile->cuts = copy_happened(cuts, ARRAY_CNT(cuts), counters, &profile->cut_cnt);
+	profile->losses = copy_happened(losses, ARRAY_CNT(losses), counters, &profile->loss_cnt);
 	profile->stats = calloc(HB_STAT_CNT, sizeof(*stats));
-	if (!profile->losses || !profile->stats)
+	if (!profile->cuts || !profile->losses || !profile->stats)
 		return -ENOMEM;
-	for (size_t i = 0; i < HB_LOSS_CNT; i++) {
-		if (!counters[i])
-			continue;
-		profile->losses[profile->loss_cnt] = losses[i];
-		profile->losses[profile->loss_cnt++].count = counters[i];
-	}
 	for (size_t i = 0; i < HB_STAT_CNT; i++) {
 		profile->stats[i] = stats[i];
 		profile->stats[i].count = counters[HB_LOSS_CNT + i];

@@ -11,7 +11,7 @@
 
 /*
  * Writes the view `type` of `profile` to `out`, gzipped, the same bytes for the same profile.
- * Comments carry the losses and statistics. 0, -ENOMEM, -EIO and the like.
+ * Comments carry cuts, losses and statistics. 0, -ENOMEM, -EIO and the like.
  */
 int pprof_write(const struct profile *profile, enum profile_type type, FILE *out);
 

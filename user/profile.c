@@ -5,7 +5,6 @@
  */
 #include "profile.h"
 
-#include "../bpf/abi.h"
 #include "cleanup.h"
 
 #include <errno.h>
@@ -108,6 +107,14 @@ static void note_memory(struct notes *notes, const struct profile_memory *memory
 			note(notes, "%s = %" PRIu64, rows[i].name, rows[i].bytes);
 }
 
+static void note_counts(struct notes *notes, const char *what, const struct profile_count *counts,
+			size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		note(notes, "%s: %s = %" PRIu64 ": %s", what, counts[i].name, counts[i].count,
+		     counts[i].text);
+}
+
 /* All statistics but zeros in one line: pprof shows every comment above every table. */
 static void note_stats(struct notes *notes, const struct profile *profile)
 {
@@ -147,9 +154,8 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 		     profile->rate_bytes);
 	note(&notes, "%" PRIu64 " of %" PRIu64 " stacks complete", profile->raw_complete,
 	     profile->raw_allocs);
-	for (size_t i = 0; i < profile->loss_cnt; i++)
-		note(&notes, "lost: %s = %" PRIu64 ": %s", profile->losses[i].name,
-		     profile->losses[i].count, profile->losses[i].text);
+	note_counts(&notes, "cut", profile->cuts, profile->cut_cnt);
+	note_counts(&notes, "lost", profile->losses, profile->loss_cnt);
 	note_stats(&notes, profile);
 	note_memory(&notes, &profile->memory);
 	return notes.err;
@@ -181,16 +187,9 @@ void profile_put_text(const char *text, FILE *out)
 	}
 }
 
-/* The ends of a stack come first in the list of losses: a cut stack still counts its sample. */
-_Static_assert(HB_LOSS_STACK_NO_MAPPING == 0, "the ends of a stack are the first losses");
-#define LAST_CUT HB_LOSS_STACK_GUESSED_END
-
 bool profile_is_partial(const struct profile *profile)
 {
-	for (size_t i = 0; i < profile->loss_cnt; i++)
-		if (profile->losses[i].id > LAST_CUT && profile->losses[i].count)
-			return true;
-	return false;
+	return profile->loss_cnt > 0;
 }
 
 void profile_clear(struct profile *profile)
@@ -203,6 +202,7 @@ void profile_clear(struct profile *profile)
 	free(profile->locations);
 	free(profile->samples);
 	free(profile->location_pool);
+	free(profile->cuts);
 	free(profile->losses);
 	free(profile->stats);
 	free(profile->comm);

@@ -60,7 +60,7 @@ struct profile_sample {
 	int64_t values[PROFILE_VALUE_CNT]; /* estimates */
 };
 
-/* A number with a name: losses, statistics, facts for comments and trailers. */
+/* A number with a name: cuts, losses, statistics, for comments and trailers. */
 struct profile_count {
 	uint32_t id;	  /* enum hb_loss or enum hb_stat, by the list it is in */
 	const char *name; /* static */
@@ -87,9 +87,11 @@ struct profile {
 	size_t location_cnt;
 	struct profile_sample *samples; /* sorted by the stacks' PCs, leaf first, then size */
 	size_t sample_cnt;
-	uint64_t raw_allocs;	      /* sampled objects in all samples */
-	uint64_t raw_complete;	      /* of these, with a stack that reaches the outermost frame */
-	struct profile_count *losses; /* those that are not 0 */
+	uint64_t raw_allocs;	    /* sampled objects in all samples */
+	uint64_t raw_complete;	    /* of these, with a stack that reaches the outermost frame */
+	struct profile_count *cuts; /* HB_CUT_LIST, those that are not 0 */
+	size_t cut_cnt;
+	struct profile_count *losses; /* HB_LOSS_LIST, those that are not 0 */
 	size_t loss_cnt;
 	struct profile_count *stats; /* all of HB_STAT_LIST */
 	size_t stat_cnt;
@@ -123,7 +125,7 @@ double profile_variance(const struct profile_sample *sample, bool inuse);
 
 /*
  * Calls emit(line, data) for each line that says what the numbers are worth: version and process,
- * rate, how many stacks are complete, losses, statistics, memory. Stops and returns what emit
+ * rate, how many stacks are complete, cuts, losses, statistics, memory. Stops and returns what emit
  * returns when that is not 0; -ENOMEM. A line has no newline and lives until emit returns.
  */
 int profile_notes(const struct profile *profile, enum profile_type type,
@@ -138,7 +140,7 @@ size_t profile_char_len(const char *text);
 /* Writes `text` with '?' for bytes that are no character, cut at PROFILE_TEXT_MAX bytes. */
 void profile_put_text(const char *text, FILE *out);
 
-/* True if any loss other than a cut stack was counted: the numbers are incomplete (exit 1). */
+/* True if something was lost: the numbers are incomplete (exit 1). A cut stack is no loss. */
 bool profile_is_partial(const struct profile *profile);
 
 /* Frees what the profile owns and empties it. */

@@ -192,7 +192,16 @@ static void put_header(const struct table *table)
 	    (double)profile->duration_ns / 1e9, rate);
 }
 
-/* What the numbers lack, each with its meaning. */
+/* Whole lines on any terminal: their ends say what to do. */
+static void put_counts(const struct table *table, const char *what,
+		       const struct profile_count *counts, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		fprintf(table->out, "%s: %" PRIu64 " %s: %s\n", what, counts[i].count,
+			counts[i].name, counts[i].text);
+}
+
+/* How whole the stacks are, and what the numbers lack, each with its meaning. */
 static void put_losses(const struct table *table)
 {
 	const struct profile *profile = table->profile;
@@ -203,9 +212,8 @@ static void put_losses(const struct table *table)
 		put(table, "stacks: %.1f%% complete (%" PRIu64 " of %" PRIu64 " samples)",
 		    floor(1000 * (double)profile->raw_complete / all) / 10, profile->raw_complete,
 		    profile->raw_allocs);
-	for (size_t i = 0; i < profile->loss_cnt; i++)
-		fprintf(table->out, "lost: %" PRIu64 " %s: %s\n", profile->losses[i].count,
-			profile->losses[i].name, profile->losses[i].text);
+	put_counts(table, "cut", profile->cuts, profile->cut_cnt);
+	put_counts(table, "lost", profile->losses, profile->loss_cnt);
 }
 
 /* The `rows` largest sites, what the others have, and the sum. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The table of the largest sites that people see on the terminal, and what was lost.
+ * The table of the largest sites that people see on the terminal, and what was cut or lost.
  */
 #ifndef TOP_H
 #define TOP_H
@@ -12,8 +12,8 @@
 /*
  * Writes the `rows` largest sites by in-use bytes, where inuse is tracked, and by allocated bytes,
  * a site being the first frame outside the allocator with its caller chain summarized, the
- * standard error of each estimate, totals, and every loss. `width`: columns of the terminal,
- * 0 = not a terminal.
+ * standard error of each estimate, totals, and every cut and loss. `width`: columns of the
+ * terminal, 0 = not a terminal.
  */
 void top_write(const struct profile *profile, size_t rows, unsigned width, FILE *out);
 

@@ -29,13 +29,16 @@ test_chain_allocs() {
 	matches "$(reader stacks p.pb.gz)" $'(^|\n)7 7000 1000 chain_g;chain_f;main;' "stacks"
 }
 
-# Deeper than the limit: the leaf is right, the root is a marker, the numbers are whole.
+# Deeper than the limit: the leaf is right, the root is a marker, the numbers are whole, and nobody
+# says that something was lost.
 test_too_deep() {
 	local deep
 
 	record chain --max-depth 100
 	deep=$(reader stacks p.pb.gz | grep 'descend;descend' | grep -v site_shallow)
 	matches "$deep" '^1 64 1 64 64 (descend;){100}\[truncated\]$' "deep stack"
+	equal "$(grep -E '^(cut|lost):' out)" "cut: 1 truncated: at the depth limit (--max-depth)" \
+		"cuts and losses"
 	exact
 }
 

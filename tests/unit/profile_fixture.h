@@ -70,10 +70,10 @@ static inline void fixture_scale(struct profile_sample *sample, uint64_t rate)
 /* The profile, with everything borrowed from the tables above: not for profile_clear(). */
 static inline struct profile fixture_profile(uint64_t rate)
 {
+	static struct profile_count cuts[] = {
+		{HB_LOSS_STACK_TOO_DEEP, "truncated", "at the depth limit", 3}};
 	static struct profile_count losses[] = {
-		{HB_LOSS_STACK_TOO_DEEP, "truncated", "stack cut at the depth limit", 3},
-		{HB_LOSS_LIVE_FULL, "live_full", "allocation not in inuse", 7},
-	};
+		{HB_LOSS_LIVE_FULL, "live_full", "allocation not in inuse", 7}};
 	static struct profile_count stats[] = {
 		{HB_STAT_HITS, "entry probe hits", "entry probe hits", 123456}};
 	static struct profile_sample samples[] = {
@@ -100,8 +100,10 @@ static inline struct profile fixture_profile(uint64_t rate)
 		.sample_cnt = sizeof(samples) / sizeof(samples[0]),
 		.raw_allocs = 79,
 		.raw_complete = 71,
+		.cuts = cuts,
+		.cut_cnt = 1,
 		.losses = losses,
-		.loss_cnt = 2,
+		.loss_cnt = 1,
 		.stats = stats,
 		.stat_cnt = 1,
 		.memory = {10 << 20, 6 << 20, 8 << 20},

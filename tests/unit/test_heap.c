@@ -188,27 +188,45 @@ TEST(allocs_mode_has_nothing_in_use)
 	heap_free(heap);
 }
 
-TEST(only_losses_that_happened_are_listed)
+TEST(only_what_happened_is_listed)
 {
 	struct heap *heap = heap_new();
 	struct profile profile;
 
 	counters[HB_LOSS_STACK_TOO_DEEP] = 5;
+	counters[HB_LOSS_LIVE_FULL] = 6;
 	counters[HB_LOSS_CNT + HB_STAT_HITS] = 77;
 	CHECK_EQ(make(heap, 1, &profile), 0);
+	CHECK_EQ(profile.cut_cnt, 1);
+	CHECK_STR(profile.cuts[0].name, "truncated");
+	CHECK_EQ(profile.cuts[0].count, 5);
 	CHECK_EQ(profile.loss_cnt, 1);
-	CHECK_STR(profile.losses[0].name, "truncated");
-	CHECK_EQ(profile.losses[0].count, 5);
+	CHECK_STR(profile.losses[0].name, "live_full");
+	CHECK_EQ(profile.losses[0].count, 6);
 	CHECK_EQ(profile.stat_cnt, HB_STAT_CNT);
 	CHECK_EQ(profile.stats[HB_STAT_HITS].count, 77);
-	CHECK(!profile_is_partial(&profile));
 	profile_clear(&profile);
+	memset(counters, 0, sizeof(counters));
+	heap_free(heap);
+}
+
+/* A cut stack keeps its sample; whatever else is given up makes the profile incomplete. */
+TEST(a_cut_is_no_loss)
+{
+#define IS_CUT(id, name, text) [HB_LOSS_##id] = true,
+	static const bool is_cut[HB_LOSS_CNT] = {HB_CUT_LIST(IS_CUT)};
+#undef IS_CUT
+	struct heap *heap = heap_new();
+	struct profile profile;
+
 	for (int loss = 0; loss < HB_LOSS_CNT; loss++) {
-		memset(counters, 0, sizeof(counters));
 		counters[loss] = 1;
 		CHECK_EQ(make(heap, 1, &profile), 0);
-		CHECK_EQ(profile_is_partial(&profile), loss >= HB_LOSS_NO_SCRATCH);
+		CHECK_EQ(profile.cut_cnt, is_cut[loss]);
+		CHECK_EQ(profile.loss_cnt, !is_cut[loss]);
+		CHECK_EQ(profile_is_partial(&profile), !is_cut[loss]);
 		profile_clear(&profile);
+		counters[loss] = 0;
 	}
 	memset(counters, 0, sizeof(counters));
 	heap_free(heap);

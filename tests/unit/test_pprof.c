@@ -215,6 +215,7 @@ TEST(pprof_reads_the_facts)
 	CHECK(strstr(raw, "2: 0x7f0000001000/0x7f0000003000/0x0 /lib/libstripped.so  \n"));
 	CHECK(strstr(raw, "bytes:[1048576 bytes]"));
 	CHECK(strstr(raw, "heapbpf 0.1.0: heap profile of app (pid 1234)"));
+	CHECK(strstr(raw, "cut: truncated = 3: at the depth limit"));
 	CHECK(strstr(raw, "lost: live_full = 7: allocation not in inuse"));
 	CHECK(strstr(raw, "71 of 79 stacks complete"));
 	CHECK(strstr(raw, "entry probe hits = 123456"));

@@ -57,7 +57,7 @@ TEST(is_what_go_writes_at_debug_1)
 		  "# heapbpf 0.1.0: heap profile of app (pid 1234)\n"
 		  "# one sample per 4096 bytes allocated, on average\n"
 		  "# 71 of 79 stacks complete\n"
-		  "# lost: truncated = 3: stack cut at the depth limit\n"
+		  "# cut: truncated = 3: at the depth limit\n"
 		  "# lost: live_full = 7: allocation not in inuse\n"
 		  "# entry probe hits = 123456\n"
 		  "# RSS = 10485760\n"

@@ -66,7 +66,7 @@ TEST(table_of_a_heap_profile)
 		  "     16kB    50%       982  (2 more sites)\n"
 		  "    2.3MB     1%     12091  total\n"
 		  "stacks: 89.8% complete (71 of 79 samples)\n"
-		  "lost: 3 truncated: stack cut at the depth limit\n"
+		  "cut: 3 truncated: at the depth limit\n"
 		  "lost: 7 live_full: allocation not in inuse\n");
 }
 
