@@ -8,6 +8,7 @@
 #include "../bpf/abi.h"
 #include "cleanup.h"
 #include "log.h"
+#include "outfile.h"
 #include "vec.h"
 
 #include <ctype.h>
@@ -322,6 +323,23 @@ static const struct option_row *find_row(int key)
 	return NULL;
 }
 
+/*
+ * An option that getopt does not take, in words. In a cluster of short ones (-qx) only `optopt`
+ * tells which; `word` has the others.
+ */
+static int refuse_option(int key, const char *word)
+{
+	const struct option_row *row = find_row(optopt);
+
+	if (key == ':')
+		return log_fail(0, "--%s needs a value; see --help", row->name);
+	if (row)
+		return log_fail(0, "--%s takes no value; see --help", row->name);
+	if (optopt)
+		return log_fail(0, "unknown option -%c; see --help", optopt);
+	return log_fail(0, "unknown option %s; see --help", word);
+}
+
 static int parse_options(struct opts *opts, int argc, char **argv)
 {
 	struct option longs[ARRAY_CNT(rows) + 1] = {};
@@ -333,10 +351,8 @@ static int parse_options(struct opts *opts, int argc, char **argv)
 	while (!err && (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_row *row = find_row(key);
 
-		if (key == ':')
-			err = log_fail(0, "%s needs a value; see --help", argv[optind - 1]);
-		else if (!row)
-			err = log_fail(0, "unknown option %s; see --help", argv[optind - 1]);
+		if (!row)
+			err = refuse_option(key, argv[optind - 1]);
 		else
 			err = row->arg ? parse_value(opts, key, optarg) : parse_flag(opts, key);
 	}
@@ -365,9 +381,12 @@ static int check_together(struct opts *opts)
 		opts->type_cnt += opts->types[type];
 	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt)
 		return log_fail(0, "which process? give -p PID (see --help)");
-	if (opts->output && !strcmp(opts->output, "-") &&
-	    (opts->tgid_cnt > 1 || opts->type_cnt > 1))
-		return log_fail(0, "-o - takes one process and one type; give a directory");
+	if (opts->output && opts->tgid_cnt * opts->type_cnt > 1 &&
+	    !outfile_is_directory(opts->output))
+		return log_fail(0,
+				"-o %s: one file holds one process and one type; give a directory, "
+				"like -o DIR/",
+				opts->output);
 	return 0;
 }
 

@@ -82,17 +82,62 @@ bool outfile_is_stdout(const char *path)
 	return named_fd(path) == STDOUT_FILENO;
 }
 
+bool outfile_is_directory(const char *path)
+{
+	size_t len = strlen(path);
+	struct stat st;
+
+	if (len && path[len - 1] == '/')
+		return true;
+	return named_fd(path) < 0 && !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* What to do about `err`. */
+static const char *advice(int err)
+{
+	switch (err) {
+	case ENOENT:
+		return "make its directory first (mkdir -p)";
+	case ENOTDIR:
+		return "what should be a directory is a file; give another place (-o)";
+	case EISDIR:
+		return "give the name of a file in it (-o)";
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return "give a place where you may write (-o)";
+	case ENOSPC:
+	case EDQUOT:
+		return "make room, or give another place (-o)";
+	case ENAMETOOLONG:
+		return "give a shorter name (-o)";
+	case EBADF:
+		return "open it for writing, or give a file (-o)";
+	case EPIPE:
+		return "whoever read it ended; let it read to the end, or give a file (-o)";
+	default:
+		return "give another place (-o)";
+	}
+}
+
+/* Says that `path` cannot be written, why, and what to do; -err. */
+static int refuse(int err, const char *path)
+{
+	log_fail(0, "cannot write %s: %s; %s", path, strerror(err), advice(err));
+	return -err;
+}
+
 /* What lies at `path`: 1 to be written directly, 0 to be replaced or nothing, -errno, logged. */
 static int is_direct(const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st)) /* a name too long would only fail the rename, at the end */
-		return errno == ENAMETOOLONG ? log_fail(errno, "%s", path) : 0;
+		return errno == ENAMETOOLONG ? refuse(errno, path) : 0;
 	if (S_ISDIR(st.st_mode))
-		return log_fail(EISDIR, "%s", path);
+		return refuse(EISDIR, path);
 	if (S_ISBLK(st.st_mode))
-		return log_fail(EINVAL, "%s: will not overwrite a block device", path);
+		return log_fail(0, "cannot write %s: it is a block device; give a file (-o)", path);
 	return S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
 }
 
@@ -132,12 +177,12 @@ static int open_temp(struct outfile *file)
 	if (!temp)
 		return -ENOMEM;
 	if (!len)
-		return log_fail(ENOENT, "cannot write a file without a name");
+		return refuse(ENOENT, "a file without a name");
 	if (file->path[len - 1] == '/')
-		return log_fail(EISDIR, "%s", file->path);
+		return refuse(EISDIR, file->path);
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
-		return log_fail(errno, "cannot write %s", file->path);
+		return refuse(errno, file->path);
 	file->temp = take_ptr(temp);
 	hand_over(fd, file->path);
 	return fd;
@@ -158,7 +203,7 @@ static int open_fd(struct outfile *file)
 		fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
 	else
 		fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? log_fail(errno, "cannot write %s", file->path) : fd;
+	return fd < 0 ? refuse(errno, file->path) : fd;
 }
 
 static bool is_writable(int fd)
@@ -174,12 +219,12 @@ int outfile_check(const char *path)
 	int direct;
 
 	if (named_fd(path) >= 0)
-		return is_writable(named_fd(path)) ? 0 : log_fail(EBADF, "cannot write %s", path);
+		return is_writable(named_fd(path)) ? 0 : refuse(EBADF, path);
 	direct = is_direct(path);
 	if (direct < 0)
 		return direct;
 	if (direct)
-		return access(path, W_OK) ? log_fail(errno, "cannot write %s", path) : 0;
+		return access(path, W_OK) ? refuse(errno, path) : 0;
 	return outfile_open(path, &file);
 }
 
@@ -198,7 +243,7 @@ int outfile_open(const char *path, struct outfile **out)
 		return fd;
 	file->stream = fdopen(fd, "w");
 	if (!file->stream)
-		return log_fail(errno, "cannot write %s", path);
+		return refuse(errno, path);
 	take_fd(&fd);
 	*out = take_ptr(file);
 	return 0;
@@ -242,14 +287,14 @@ int outfile_commit(struct outfile *file_)
 	int err = flush(file);
 
 	if (err)
-		return log_fail(-err, "cannot write %s", file->path);
+		return refuse(-err, file->path);
 	/* Network file systems report a full disk only here. */
 	if (fclose(take_ptr(file->stream)))
-		return log_fail(errno, "cannot write %s", file->path);
+		return refuse(errno, file->path);
 	if (!file->temp)
 		return 0;
 	if (rename(file->temp, file->path))
-		return log_fail(errno, "cannot rename to %s", file->path);
+		return refuse(errno, file->path);
 	free(take_ptr(file->temp));
 	sync_directory(file->path);
 	return 0;

@@ -16,6 +16,9 @@ struct outfile;
 /* True if `path` is a name of our standard output: data goes there, so talk must not. */
 bool outfile_is_stdout(const char *path);
 
+/* True if `path` means a directory: it ends in a slash, or there is one. */
+bool outfile_is_directory(const char *path);
+
 /*
  * Checks at start that `path` can be created, by creating the file beside it, so that a long run
  * is not lost at its end; logs the reason. 0, -ENOENT, -EACCES, -EROFS, -EISDIR or other -errno.

@@ -15,14 +15,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <sys/stat.h>
-
-static bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode));
-}
 
 FILE *output_people(const struct opts *opts)
 {
@@ -52,7 +44,7 @@ static char *file_path(const struct opts *opts, const struct target *target, enu
 	_cleanup_free_ char *name = NULL;
 	char *path;
 
-	if (opts->output && !is_directory(opts->output))
+	if (opts->output && !outfile_is_directory(opts->output))
 		return strdup(opts->output);
 	name = own_name(opts, target, type);
 	if (!name || !opts->output)
@@ -65,12 +57,6 @@ static char *file_path(const struct opts *opts, const struct target *target, enu
 
 int output_check(const struct opts *opts, const struct target *target)
 {
-	if (opts->output && !is_directory(opts->output) &&
-	    (opts->tgid_cnt > 1 || opts->type_cnt > 1))
-		return log_fail(0,
-				"-o %s: several profiles need a directory; give an existing one "
-				"or one that ends in /",
-				opts->output);
 	for (int type = 0; type < PROFILE_TYPE_CNT; type++) {
 		_cleanup_free_ char *path = NULL;
 		int err;

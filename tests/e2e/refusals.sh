@@ -50,6 +50,11 @@ test_nonsense() {
 	refused 64 'heap' "$HEAPBPF" -p "$p" -t heap,
 	refused 64 '.' "$HEAPBPF" -p "$p" left over
 	refused 64 'p' "$HEAPBPF" -p
+	refused 64 'unknown option -x;' "$HEAPBPF" -p "$p" -xq
+	refused 64 'unknown option -x;' "$HEAPBPF" -p "$p" -qx
+	refused 64 'quiet takes no value' "$HEAPBPF" -p "$p" --quiet=3
+	refused 64 'unknown option --max' "$HEAPBPF" -p "$p" --max=3
+	refused 64 'duration needs a value' "$HEAPBPF" -p "$p" -qd
 }
 
 test_nonsense_numbers() {
@@ -236,12 +241,27 @@ test_output_cannot_be() {
 	target freeall
 	local p=$target_pid
 
-	refused 2 'no/such' "$HEAPBPF" -p "$p" -d 50ms -o no/such/file
-	refused 2 'irectory' "$HEAPBPF" -p "$p" -d 50ms -o no/such/dir/
+	refused 2 'no/such/file: No such file or directory; .*mkdir' \
+		"$HEAPBPF" -p "$p" -d 50ms -o no/such/file
+	refused 2 'no/such/dir/heapbpf.*: No such file or directory; .*mkdir' \
+		"$HEAPBPF" -p "$p" -d 50ms -o no/such/dir/
 	: >plain
-	refused 2 'plain' "$HEAPBPF" -p "$p" -d 50ms -o plain/file
-	refused 2 'file' "$HEAPBPF" -p "$p,$$" -d 50ms -o file
-	refused 64 '-o' "$HEAPBPF" -p "$p" -t heap,allocs -d 50ms -o -
+	refused 2 'plain/file: Not a directory; .*-o' "$HEAPBPF" -p "$p" -d 50ms -o plain/file
+	mkdir -p "there/heapbpf.freeall.$p.pb.gz"
+	heapbpf_run -p "$p" -d 50ms -o there
+	equal "$heapbpf_status $(lines err)" "2 1" "status and lines on stderr"
+	matches "$(<err)" 'there/.*: Is a directory; .*-o' "stderr"
+	rmdir "there/heapbpf.freeall.$p.pb.gz"
+	refused 2 'dev/fd/0: Bad file descriptor; .*-o' "$HEAPBPF" -p "$p" -d 50ms -o /dev/fd/0
+}
+
+# One file for several profiles: said before anybody looks at the processes.
+test_one_file_for_several() {
+	refused 64 '^heapbpf: -o file: .*directory' "$HEAPBPF" -p 4194302,4194303 -o file
+	refused 64 '^heapbpf: -o file: .*directory' "$HEAPBPF" -p 4194303 -t heap,allocs -o file
+	refused 64 '^heapbpf: -o -: .*directory' "$HEAPBPF" -p 4194303 -t heap,allocs -o -
+	mkdir -- -
+	refused 64 '^heapbpf: -o -: .*directory' "$HEAPBPF" -p 4194303 -t heap,allocs -o -
 }
 
 test_read_only_directory() {
@@ -249,13 +269,13 @@ test_read_only_directory() {
 	mkdir ro
 	mount -t tmpfs -o ro none ro
 	mounted=$test_dir/ro
-	refused 2 'ro/file.*[Rr]ead-only' "$HEAPBPF" -p "$target_pid" -d 50ms -o ro/file
-	refused 2 'ro.*[Rr]ead-only' "$HEAPBPF" -p "$target_pid" -d 50ms -o ro/
+	refused 2 'ro/file: Read-only file system; .*-o' "$HEAPBPF" -p "$target_pid" -d 50ms -o ro/file
+	refused 2 'ro/heapbpf.*: Read-only file system; .*-o' "$HEAPBPF" -p "$target_pid" -d 50ms -o ro/
 }
 
 test_full_device() {
 	target freeall
-	refused 2 'full.*[Nn]o space' "$HEAPBPF" -q --top 0 -p "$target_pid" -d 50ms -o /dev/full
+	refused 2 '/dev/full: No space left on device; .*-o' "$HEAPBPF" -q --top 0 -p "$target_pid" -d 50ms -o /dev/full
 }
 
 test_full_disk() {
@@ -264,7 +284,7 @@ test_full_disk() {
 	mounted=$test_dir/small
 	head -c 4096 /dev/zero >small/filler
 	target freeall
-	refused 2 'small/file.*[Nn]o space' "$HEAPBPF" -q --top 0 -p "$target_pid" -d 50ms -o small/file
+	refused 2 'small/file: No space left on device; .*-o' "$HEAPBPF" -q --top 0 -p "$target_pid" -d 50ms -o small/file
 	equal "$(ls small)" filler "files on the full disk"
 }
 

@@ -126,6 +126,9 @@ TEST(nonsense_is_refused)
 		{"-p", "1", "profile", "x"},
 		{"-p", "1", "record", "x"},
 		{"-p", "1,2", "-o", "-"},
+		{"-p", "1,2", "-o", "file"},
+		{"-p", "1,2", "-o", "/dev/null"},
+		{"-tallocs,heap", "-p", "1", "-ofile"},
 		{"-d", "1s", "-r", "1"},
 		{"-q", "-v", "-q", "-p"},
 	};
@@ -139,6 +142,19 @@ TEST(nonsense_is_refused)
 		CHECK_EQ(parse(&opts, cnt, bad[i]), -EINVAL);
 	}
 	log_set_level(LOG_LEVEL_INFO);
+}
+
+/* Several profiles go into a directory, which is known by its name or by being there. */
+TEST(several_profiles_need_a_directory)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "-p", "1,2", "-o", "not/there/"), 0);
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-p", "1", "-t", "allocs,heap", "-o", "/tmp"), 0);
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-p", "1", "-t", "allocs,heap"), 0);
+	opts_clear(&opts);
 }
 
 TEST(check_needs_no_pid)
