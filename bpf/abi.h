@@ -160,15 +160,15 @@ _Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
  */
 #define HB_LOSS_LIST(X)                                                                            \
 	X(NO_SCRATCH, "no_scratch", "sample without stack: too many nested on this CPU")           \
-	X(STACKS_FULL, "stacks_full", "sample without stack: stack table full (--max-stacks)")     \
+	X(STACKS_FULL, "stacks_full", "sample without stack: --max-stacks or memory exhausted")    \
 	X(STACK_COLLISION, "stack_collision", "sample without stack: two stacks, one hash")        \
-	X(SITES_FULL, "sites_full", "allocation not counted: site table full (--max-sites)")       \
-	X(LIVE_FULL, "live_full", "allocation not in inuse: live table full (--max-live)")         \
+	X(SITES_FULL, "sites_full", "allocation not counted: --max-sites or memory exhausted")     \
+	X(LIVE_FULL, "live_full", "allocation not in inuse: --max-live or memory exhausted")       \
 	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")    \
 	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")             \
 	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")                \
 	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")                \
-	X(EVENTS_FULL, "events_full", "life-cycle event lost: ring buffer full")
+	X(EVENTS_FULL, "events_full", "life-cycle event lost: no room in the ring buffer")
 
 /*
  * Both lists in one numbering: BPF counts by it, user space prints the texts, in the terminal

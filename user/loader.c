@@ -125,8 +125,8 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	choose_programs(loader, opts);
 	err = heapbpf_bpf__load(loader->skel);
 	if (err == -E2BIG || err == -ENOMEM)
-		return log_fail(-err, "the kernel has no room for the maps; lower --max-live, "
-				      "--max-sites or --max-stacks");
+		return log_fail(-err, "the kernel has no room for the maps or the programs; lower "
+				      "--max-live, --max-sites or --max-stacks (-v shows more)");
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	/* Process life-cycle: without it an exec would go on as if nothing had happened. */

@@ -17,13 +17,16 @@ overload() {
 	reader comments p.pb.gz >losses
 }
 
-# loss NAME: the number with that name, equal on the terminal and in the profile.
+# loss NAME: the number with that name, equal on the terminal and in the profile. The kernel refuses
+# an entry when the table is full and when it has no memory for it, and we do not know which it was.
 loss() {
 	local count
 
 	count=$(grep -w "$1" losses | grep -oE '[0-9]+' | head -n 1)
 	cat out err | grep -w "$1" | grep -qE "(^|[^0-9])$count([^0-9]|$)" ||
 		fail "the terminal does not show $1 $count"
+	grep -qE "^lost: $count $1: .* --max-${1%_full} or memory exhausted$" out ||
+		fail "$1 is said to be something else: $(grep -w "$1" out)"
 	echo "$count"
 }
 
