@@ -7,6 +7,8 @@
 # caps.bpf.c is an object of its own: it asks the kernel what it can do before the rest is loaded.
 
 BUILD   ?= build
+# One name for one directory: dependency files of a build by the other would name no target of ours.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 PREFIX  ?= /usr/local
 DESTDIR ?=
 CLANG   ?= clang

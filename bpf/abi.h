@@ -127,15 +127,13 @@ _Static_assert((HB_CLASS_CNT & (HB_CLASS_CNT - 1)) == 0, "the class index is mas
  * All knobs, written once by loader before load; read-only in BPF.
  */
 struct hb_config {
-	/* For hb_threshold(): by class, not falling, 2^32 is always. */
-	__u64 threshold[HB_CLASS_CNT];
 	__u64 stack_seed; /* random; seeds the stack ids, so no target can aim for a collision */
 	__u32 stack_max;  /* PCs kept of a stack, 1..HB_STACK_MAX */
 	__u32 track_live; /* 0: allocs mode, entry programs only, account at entry */
 	__u32 exact;	  /* 1: rate 1, zero sizes count, unknown frees are told from nested ones */
 	__u32 pad;
 };
-_Static_assert(sizeof(struct hb_config) == 8 * HB_CLASS_CNT + 24, "no padding");
+_Static_assert(sizeof(struct hb_config) == 24, "no padding");
 
 /*
  * Ends of a stack other than a complete one: the sample counts, its stack is cut at the root side,

@@ -28,11 +28,17 @@
 #define SIZE_LIMIT (1ULL << 47)
 
 /*
- * Set by user space while every probe is in place, through the mapped .bss. Probes come and go one
- * by one: without this an allocation that was seen could have its free missed, or the other way
- * round. What happens while it is 0 did not happen.
+ * The number of the recording window, 0 between them; set by user space, through the mapped .bss,
+ * while every probe is in place. Probes come and go one by one: without this an allocation that was
+ * seen could have its free missed, or the other way round. What happens while it is 0, or began in
+ * another window, did not happen.
  */
-__u32 hb_recording;
+__u32 hb_window;
+
+static __always_inline __u32 current_window(void)
+{
+	return *(volatile __u32 *)&hb_window;
+}
 
 /* A call as its arguments describe it. */
 struct call {
@@ -53,6 +59,8 @@ struct inflight {
 	struct hb_live moved; /* what account_take() gave for call.old */
 	__u32 has_moved;
 	__u32 sampled; /* 0: only here to finish `moved` */
+	__u32 window;  /* that it began in */
+	__u32 pad;
 };
 
 struct {
@@ -178,11 +186,12 @@ static int remember(__u64 ra_at, const struct inflight *call)
 }
 
 /* A call that is sampled, or that moves a sampled object: takes its stack and waits. */
-static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, bool sampled)
+static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, bool sampled,
+		    __u32 window)
 {
 	__u64 ra_at = PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie);
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	struct inflight taken = {.call = *call, .sampled = sampled};
+	struct inflight taken = {.call = *call, .sampled = sampled, .window = window};
 	struct hb_site_key *site = &taken.site;
 	struct hb_proc proc;
 	__u64 ra;
@@ -218,6 +227,7 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 static int on_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 window = current_window();
 	struct call call = {};
 
 	/* Also before the recording: what is read of the mappings until then must be known stale.
@@ -226,11 +236,12 @@ static int on_entry(struct pt_regs *ctx)
 		proc_changes_libraries(bpf_get_current_pid_tgid() >> 32);
 		return SKIP_RETURN;
 	}
-	if (!*(volatile __u32 *)&hb_recording)
-		return SKIP_RETURN;
+	/* A hit costs its trap, recorded or not. */
 	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
 								: HB_STAT_HITS,
 		    1);
+	if (!window)
+		return SKIP_RETURN;
 	if (HB_COOKIE_FN(cookie) == HB_FN_FREE) {
 		on_free(ctx, cookie, PT_REGS_PARM1(ctx));
 		return SKIP_RETURN;
@@ -243,10 +254,10 @@ static int on_entry(struct pt_regs *ctx)
 		return SKIP_RETURN;
 	}
 	if (sampler_takes(call.size))
-		return on_taken(ctx, cookie, &call, true);
+		return on_taken(ctx, cookie, &call, true, window);
 	if (call.old && hb_config.track_live &&
 	    account_has(call.old, bpf_get_current_pid_tgid() >> 32))
-		return on_taken(ctx, cookie, &call, false);
+		return on_taken(ctx, cookie, &call, false, window);
 	return SKIP_RETURN;
 }
 
@@ -283,10 +294,11 @@ static void on_return(struct pt_regs *ctx)
 	call = *found;
 	bpf_map_delete_elem(&inflight, &key);
 
+	if (call.window != current_window())
+		return;
 	addr = result_of(ctx, &call);
-	/* A call that was under way when the recording ended is as good as one that failed. */
-	if (!addr || !*(volatile __u32 *)&hb_recording) {
-		hb_stat_add(HB_STAT_FAILED, !addr);
+	if (!addr) {
+		hb_stat_add(HB_STAT_FAILED, 1);
 		if (call.has_moved)
 			account_restore(call.call.old, call.site.tgid, &call.moved);
 		return;

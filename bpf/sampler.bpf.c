@@ -10,7 +10,13 @@
 
 const volatile struct hb_config hb_config = {};
 
+/*
+ * For hb_threshold(): by class, not falling, 2^32 is always. Through the mapped .bss, as the rate
+ * may change from one window to the next.
+ */
+__u64 hb_thresholds[HB_CLASS_CNT];
+
 __hidden bool sampler_takes(__u64 size)
 {
-	return bpf_get_prandom_u32() < hb_threshold(hb_config.threshold, size);
+	return bpf_get_prandom_u32() < hb_threshold(hb_thresholds, size);
 }

@@ -2,7 +2,7 @@
 /*
  * In: entries of the maps `sites` and `stacks`, any order, and the process's mappings. Out: a
  * profile whose order depends on the data alone. Each (stack, size) is scaled by itself, by the
- * probability it was drawn with; sums over sizes are never scaled. It knows no output format and
+ * probability it was seen with; sums over sizes are never scaled. It knows no output format and
  * reads no process; what is mapped where and what it is called is the business of places.
  */
 #include "heap.h"
@@ -30,7 +30,7 @@ struct stack {
 struct site {
 	UT_hash_handle hh;
 	struct hb_site_key key;
-	struct hb_site counts;
+	struct profile_tally allocs, inuse;
 };
 
 struct heap {
@@ -93,9 +93,30 @@ void heap_free(struct heap *heap)
 	free(heap);
 }
 
-int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *counts)
+/*
+ * Adds `raw` objects, each seen with probability p: an estimate of raw / p (Horvitz and Thompson
+ * 1952), whose variance is estimated by raw (1 - p) / p^2.
+ */
+static void tally_add(struct profile_tally *tally, uint64_t raw, double p)
+{
+	tally->raw += raw;
+	tally->estimate += (double)raw / p;
+	tally->variance += (double)raw * (1 - p) / (p * p);
+}
+
+static void tally_add_all(struct profile_tally *sum, const struct profile_tally *tally)
+{
+	sum->raw += tally->raw;
+	sum->estimate += tally->estimate;
+	sum->variance += tally->variance;
+}
+
+int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *counts,
+		  const struct heap_scale *scale)
 {
 	_cleanup_free_ struct site *fresh = NULL;
+	double p = sampling_p(scale->threshold, key->size);
+	uint64_t gone = counts->frees + counts->untracked;
 	struct site *site;
 
 	HASH_FIND(hh, heap->sites, key, sizeof(*key), site);
@@ -109,9 +130,13 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 			return -ENOMEM;
 		site = take_ptr(fresh);
 	}
-	site->counts.allocs += counts->allocs;
-	site->counts.frees += counts->frees;
-	site->counts.untracked += counts->untracked;
+	/* What was sampled cannot have p = 0. */
+	if (p <= 0)
+		p = 1;
+	tally_add(&site->allocs, counts->allocs, p * scale->coverage);
+	/* Races between counters never show as a negative. */
+	if (counts->allocs > gone)
+		tally_add(&site->inuse, counts->allocs - gone, p);
 	return 0;
 }
 
@@ -221,16 +246,6 @@ static int use_stack(struct builder *b, const struct stack *stack)
 	return 0;
 }
 
-/* Objects of a site that are still in use; races between counters never show as a negative. */
-static uint64_t count_inuse(const struct heap_source *source, const struct site *site)
-{
-	uint64_t gone = site->counts.frees + site->counts.untracked;
-
-	if (!source->tracks_inuse || site->key.epoch != source->epoch || gone > site->counts.allocs)
-		return 0;
-	return site->counts.allocs - gone;
-}
-
 /* The whole part of *carry + value, never past the end of the type; *carry keeps the rest. */
 static int64_t take_whole(double value, double *carry)
 {
@@ -243,20 +258,20 @@ static int64_t take_whole(double value, double *carry)
 }
 
 /*
- * `raw` objects of `size_bytes` drawn with probability p, as objects and bytes; exact at p = 1.
+ * A tally of objects of `size_bytes`, as objects and bytes; exact where nothing was left to chance.
  * The fraction that an estimate loses as an integer goes on to the next sample: 1 / p is 1.6 where
  * the size is the rate, and a site with a thousand such sizes would lose a third of its objects.
  */
-static void scale(uint64_t raw, uint64_t size_bytes, double p, double carry[static 2],
-		  int64_t values[static 2])
+static void round_tally(const struct profile_tally *tally, uint64_t size_bytes,
+			double carry[static 2], int64_t values[static 2])
 {
-	if (p < 1) {
-		values[0] = take_whole((double)raw / p, &carry[0]);
-		values[1] = take_whole((double)raw * (double)size_bytes / p, &carry[1]);
+	if (tally->variance > 0) {
+		values[0] = take_whole(tally->estimate, &carry[0]);
+		values[1] = take_whole(tally->estimate * (double)size_bytes, &carry[1]);
 		return;
 	}
-	values[0] = raw > INT64_MAX ? INT64_MAX : (int64_t)raw;
-	if (__builtin_mul_overflow(raw, size_bytes, &values[1]))
+	values[0] = tally->raw > INT64_MAX ? INT64_MAX : (int64_t)tally->raw;
+	if (__builtin_mul_overflow(tally->raw, size_bytes, &values[1]))
 		values[1] = INT64_MAX;
 }
 
@@ -282,7 +297,7 @@ static struct profile_sample *sample_for(struct builder *b, const uint32_t *loca
 static int add_entry(struct builder *b, const struct entry *entry, const struct entry *last)
 {
 	struct profile *profile = b->profile;
-	uint64_t size_bytes = entry->site->key.size, allocs = entry->site->counts.allocs;
+	uint64_t size_bytes = entry->site->key.size, allocs = entry->site->allocs.raw;
 	const uint32_t *locations = &profile->location_pool[b->pool_cnt];
 	struct profile_sample *sample;
 	size_t cnt;
@@ -303,8 +318,9 @@ static int add_entry(struct builder *b, const struct entry *entry, const struct 
 	    last->site->key.size != size_bytes)
 		b->run_start = profile->sample_cnt;
 	sample = sample_for(b, locations, cnt, size_bytes);
-	sample->raw_allocs += allocs;
-	sample->raw_inuse += count_inuse(b->source, entry->site);
+	tally_add_all(&sample->allocs, &entry->site->allocs);
+	if (b->source->tracks_inuse && entry->site->key.epoch == b->source->epoch)
+		tally_add_all(&sample->inuse, &entry->site->inuse);
 	profile->raw_allocs += allocs;
 	if (entry->stack && entry->stack->end == HB_STACK_COMPLETE)
 		profile->raw_complete += allocs;
@@ -333,23 +349,20 @@ static int add_entries(struct builder *b, const struct entry *entries, size_t cn
 	return 0;
 }
 
-/* Turns the raw counts into estimates. */
-static void scale_samples(struct profile *profile, const __u64 *threshold)
+/* Turns what was estimated into whole numbers. */
+static void round_samples(struct profile *profile)
 {
 	double alloc_carry[2] = {0}, inuse_carry[2] = {0};
 
 	for (size_t i = 0; i < profile->sample_cnt; i++) {
 		struct profile_sample *sample = &profile->samples[i];
-		double p = sampling_p(threshold, sample->size_bytes);
 		int64_t *allocs = &sample->values[PROFILE_ALLOC_OBJECTS];
 		int64_t *inuse = &sample->values[PROFILE_INUSE_OBJECTS];
 
-		/* What was sampled cannot have p = 0. */
-		sample->p = p > 0 ? p : 1;
-		scale(sample->raw_allocs, sample->size_bytes, sample->p, alloc_carry, allocs);
-		if (!sample->raw_inuse)
+		round_tally(&sample->allocs, sample->size_bytes, alloc_carry, allocs);
+		if (!sample->inuse.raw)
 			continue;
-		scale(sample->raw_inuse, sample->size_bytes, sample->p, inuse_carry, inuse);
+		round_tally(&sample->inuse, sample->size_bytes, inuse_carry, inuse);
 		/* Two carries differ by less than one; nothing is in use that was not allocated. */
 		for (int n = 0; n < 2; n++)
 			if (inuse[n] > allocs[n])
@@ -406,6 +419,7 @@ static int add_facts(struct profile *profile, const struct heap_source *source)
 	profile->duration_ns = source->duration_ns;
 	profile->tracks_inuse = source->tracks_inuse;
 	profile->memory = source->memory;
+	profile->coverage = source->coverage;
 	profile->comm = strdup(source->comm);
 	return profile->comm ? add_counters(profile, source->counters) : -ENOMEM;
 }
@@ -427,7 +441,7 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	if (collect_entries(heap, source->tgid, &entries, &cnt) ||
 	    add_entries(&builder, entries, cnt))
 		return -ENOMEM;
-	scale_samples(&profile, source->threshold);
+	round_samples(&profile);
 	if (places_take(places, &profile))
 		return -ENOMEM;
 	*out = profile;

@@ -17,12 +17,18 @@ struct heap_source {
 	pid_t tgid;
 	const char *comm;
 	uint64_t rate_bytes;
-	const __u64 *threshold; /* HB_CLASS_CNT entries, as given to BPF */
 	int64_t time_ns, duration_ns;
 	bool tracks_inuse;
 	uint32_t epoch; /* the current image; in use of older ones ended with their exec */
 	const uint64_t *counters; /* HB_COUNTER_CNT sums over CPUs of map `counters` */
 	struct profile_memory memory;
+	struct profile_coverage coverage;
+};
+
+/* What a count stands for: objects of a size were seen with the probability p(size) * coverage. */
+struct heap_scale {
+	const __u64 *threshold; /* HB_CLASS_CNT entries, as given to BPF at that time; borrowed */
+	double coverage; /* share of the time that was recorded, 0..1; not of what is in use */
 };
 
 /* NULL if out of memory. */
@@ -31,8 +37,12 @@ struct heap *heap_new(void);
 /* Frees the collection; NULL is fine. */
 void heap_free(struct heap *heap);
 
-/* Adds one entry of map `sites`; 0 or -ENOMEM. Equal keys add up. */
-int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *site);
+/*
+ * Adds one entry of map `sites` at the end of a window, when what is alive is in use. Equal keys
+ * add up, each entry by its own scale. 0 or -ENOMEM.
+ */
+int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *site,
+		  const struct heap_scale *scale);
 
 /* Adds one entry of map `stacks`; 0 or -ENOMEM. Copied. */
 int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack);

@@ -5,12 +5,14 @@
  */
 #include "loader.h"
 
+#include "attachments.h"
 #include "cleanup.h"
 #include "heap.h"
 #include "heapbpf.skel.h"
 #include "log.h"
 #include "sampling.h"
 #include "self_probe.h"
+#include "tallies.h"
 #include "unwind_table.h"
 
 #include <bpf/bpf.h>
@@ -21,13 +23,15 @@
 
 struct loader {
 	struct heapbpf_bpf *skel;
-	struct uprobe_links *links;
+	struct uprobe_links *self_links; /* on our own functions */
+	struct attachments *attachments; /* of targets */
 	struct uprobe_link_progs progs;
 	enum uprobe_link_tier tier;
 	struct ring_buffer *ring;
 	loader_event_fn *event_fn;
 	void *event_data;
-	__u64 threshold[HB_CLASS_CNT]; /* as in the configuration */
+	struct tallies tallies;
+	uint32_t window_cnt; /* opened until now */
 };
 
 DEFINE_CLEANUP(loader, struct loader, loader_free)
@@ -44,7 +48,8 @@ void loader_free(struct loader *loader)
 {
 	if (!loader)
 		return;
-	uprobe_links_free(loader->links);
+	attachments_free(loader->attachments);
+	uprobe_links_free(loader->self_links);
 	ring_buffer__free(loader->ring);
 	heapbpf_bpf__destroy(loader->skel);
 	free(loader);
@@ -61,8 +66,7 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	struct heapbpf_bpf *skel = loader->skel;
 	struct hb_config *config = (struct hb_config *)&skel->rodata->hb_config;
 
-	sampling_fill(opts->rate_bytes, loader->threshold);
-	memcpy(config->threshold, loader->threshold, sizeof(config->threshold));
+	loader_set_rate(loader, opts->rate_bytes);
 	config->stack_max = opts->max_depth;
 	config->track_live = opts->track_live;
 	config->exact = opts->rate_bytes == 1;
@@ -116,19 +120,29 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	if (!loader)
 		return -ENOMEM;
 	loader->skel = heapbpf_bpf__open();
-	loader->links = uprobe_links_new();
-	if (!loader->skel || !loader->links)
+	loader->self_links = uprobe_links_new();
+	if (!loader->skel || !loader->self_links)
 		return log_fail(errno, "cannot open the BPF object");
 	err = configure(loader, opts);
 	if (err)
 		return err;
 	choose_programs(loader, opts);
+	loader->attachments = attachments_new(loader->tier, &loader->progs);
+	if (!loader->attachments || attachments_on(loader->attachments))
+		return -ENOMEM;
 	err = heapbpf_bpf__load(loader->skel);
 	if (err == -E2BIG || err == -ENOMEM)
 		return log_fail(-err, "the kernel has no room for the maps or the programs; lower "
 				      "--max-live, --max-sites or --max-stacks (-v shows more)");
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
+	loader->tallies = (struct tallies){
+		.counters = bpf_map__fd(loader->skel->maps.counters),
+		.sites = bpf_map__fd(loader->skel->maps.sites),
+		.live = bpf_map__fd(loader->skel->maps.live),
+		.stacks = bpf_map__fd(loader->skel->maps.stacks),
+		.stack_bytes = stack_bytes(opts->max_depth),
+	};
 	/* Process life-cycle: without it an exec would go on as if nothing had happened. */
 	err = heapbpf_bpf__attach(loader->skel);
 	if (err)
@@ -137,28 +151,29 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	return 0;
 }
 
-static int zero_counters(const struct loader *loader)
+void loader_window(struct loader *loader, bool open)
 {
-	int cpus = libbpf_num_possible_cpus();
-	_cleanup_free_ uint64_t *zero = NULL;
+	uint32_t window = open ? ++loader->window_cnt : 0;
 
-	if (cpus < 1)
-		return -EINVAL;
-	zero = calloc(cpus, sizeof(*zero));
-	if (!zero)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < HB_COUNTER_CNT; i++)
-		if (bpf_map_update_elem(bpf_map__fd(loader->skel->maps.counters), &i, zero, 0))
-			return -errno;
-	return 0;
+	__atomic_store_n(&loader->skel->bss->hb_window, window, __ATOMIC_SEQ_CST);
 }
 
-void loader_record(struct loader *loader, bool on)
+void loader_set_rate(struct loader *loader, uint64_t rate_bytes)
 {
-	__atomic_store_n(&loader->skel->bss->hb_recording, on, __ATOMIC_SEQ_CST);
+	sampling_fill(rate_bytes, loader->skel->bss->hb_thresholds);
 }
 
-/* Probes the two functions and times them; the links stay in loader->links. */
+int loader_arm(struct loader *loader)
+{
+	return attachments_on(loader->attachments);
+}
+
+void loader_disarm(struct loader *loader)
+{
+	attachments_off(loader->attachments);
+}
+
+/* Probes the two functions and times them; the links stay in loader->self_links. */
 static int measure(struct loader *loader, struct loader_cost *out)
 {
 	struct uprobe_link_progs entry = {.entry = loader->progs.entry};
@@ -176,7 +191,7 @@ static int measure(struct loader *loader, struct loader_cost *out)
 		bare_ns[which] = self_probe_time_ns(which);
 	}
 	/* These links stay until loader_detach(): to take one out costs more than to measure. */
-	err = uprobe_links_add(loader->links, loader->tier, &entry, getpid(), "/proc/self/exe",
+	err = uprobe_links_add(loader->self_links, loader->tier, &entry, getpid(), "/proc/self/exe",
 			       points, SELF_PROBE_CNT);
 	if (err)
 		return err;
@@ -185,7 +200,7 @@ static int measure(struct loader *loader, struct loader_cost *out)
 	cost.stepped_ns =
 		fmax(self_probe_time_ns(SELF_PROBE_STEPPED) - bare_ns[SELF_PROBE_STEPPED], 0);
 	if (returns.returns) {
-		err = uprobe_links_add(loader->links, loader->tier, &returns, getpid(),
+		err = uprobe_links_add(loader->self_links, loader->tier, &returns, getpid(),
 				       "/proc/self/exe", points, SELF_PROBE_CNT);
 		if (err)
 			return err;
@@ -202,10 +217,10 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 	int err, zero_err;
 
 	*out = (struct loader_cost){};
-	loader_record(loader, true);
+	loader_window(loader, true);
 	err = measure(loader, out);
-	loader_record(loader, false);
-	zero_err = zero_counters(loader);
+	loader_window(loader, false);
+	zero_err = tallies_zero_counters(&loader->tallies);
 	return err ? err : zero_err;
 }
 
@@ -253,18 +268,18 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 		return -E2BIG;
 	if (bpf_map_update_elem(bpf_map__fd(loader->skel->maps.wrappers), &slot, wrappers, BPF_ANY))
 		return -errno;
-	return uprobe_links_add(loader->links, loader->tier, &loader->progs, tgid, path, points,
-				cnt);
+	return attachments_add(loader->attachments, tgid, path, points, cnt);
 }
 
 void loader_detach_process(struct loader *loader, pid_t tgid)
 {
-	uprobe_links_drop(loader->links, tgid);
+	attachments_drop(loader->attachments, tgid);
 }
 
 void loader_detach(struct loader *loader)
 {
-	uprobe_links_clear(loader->links);
+	attachments_off(loader->attachments);
+	attachments_wait(loader->attachments);
 }
 
 void loader_unwind_maps(const struct loader *loader, struct unwind_table_maps *out)
@@ -308,87 +323,93 @@ void loader_poll_events(struct loader *loader)
 	ring_buffer__consume(loader->ring);
 }
 
-const __u64 *loader_threshold(const struct loader *loader)
-{
-	return loader->threshold;
-}
-
 int loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT])
 {
-	int fd = bpf_map__fd(loader->skel->maps.counters);
-	int cpus = libbpf_num_possible_cpus();
-	_cleanup_free_ uint64_t *values = cpus < 1 ? NULL : calloc(cpus, sizeof(*values));
+	int err = tallies_counters(&loader->tallies, counters);
 
-	if (!values)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < HB_COUNTER_CNT; i++) {
-		if (bpf_map_lookup_elem(fd, &i, values))
-			return log_fail(errno, "cannot read the counters");
-		counters[i] = 0;
-		for (int cpu = 0; cpu < cpus; cpu++)
-			counters[i] += values[cpu];
-	}
+	return err ? log_fail(-err, "cannot read the counters") : 0;
+}
+
+double loader_spent_ns(const struct loader_cost *cost,
+		       const uint64_t counters[static HB_COUNTER_CNT])
+{
+	const uint64_t *stats = counters + HB_LOSS_CNT;
+
+	return stats[HB_STAT_HITS] * cost->emulated_ns +
+	       stats[HB_STAT_STEPPED_HITS] * cost->stepped_ns +
+	       stats[HB_STAT_RETURNS] * cost->return_ns;
+}
+
+/* What the walks over maps carry along. */
+struct reading {
+	loader_heap_fn *heap_of;
+	void *data;
+	struct heap_scale scale;
+	struct heap *heap;
+	uint32_t tgid;
+	double bytes;
+};
+
+static int add_live_bytes(const void *key_, const void *site_, void *data)
+{
+	struct reading *reading = data;
+	const struct hb_site_key *key = key_;
+	const struct hb_site *site = site_;
+	uint64_t ended = site->frees + site->untracked;
+
+	if (key->size && site->allocs > ended)
+		reading->bytes += (site->allocs - ended) * (double)key->size /
+				  sampling_p(reading->scale.threshold, key->size);
 	return 0;
 }
 
 double loader_live_bytes(const struct loader *loader)
 {
-	int fd = bpf_map__fd(loader->skel->maps.sites);
-	struct hb_site_key key, *at = NULL;
-	struct hb_site site;
-	double bytes = 0;
+	struct reading reading = {.scale.threshold = loader->skel->bss->hb_thresholds};
 
-	while (!bpf_map_get_next_key(fd, at, &key)) {
-		uint64_t ended;
-
-		at = &key;
-		if (!key.size || bpf_map_lookup_elem(fd, &key, &site))
-			continue;
-		ended = site.frees + site.untracked;
-		if (site.allocs > ended)
-			bytes += (site.allocs - ended) * (double)key.size /
-				 sampling_p(loader_threshold(loader), key.size);
-	}
-	return bytes;
+	tallies_each_site(&loader->tallies, add_live_bytes, &reading);
+	return reading.bytes;
 }
 
-static int read_sites(const struct loader *loader, uint32_t tgid, struct heap *heap)
+static int add_site(const void *key_, const void *site, void *data)
 {
-	int fd = bpf_map__fd(loader->skel->maps.sites);
-	struct hb_site_key key, *at = NULL;
-	struct hb_site site;
+	struct reading *reading = data;
+	const struct hb_site_key *key = key_;
+	struct heap *heap = reading->scale.coverage > 0
+				    ? reading->heap_of((pid_t)key->tgid, reading->data)
+				    : NULL;
 
-	while (!bpf_map_get_next_key(fd, at, &key)) {
-		at = &key;
-		if (key.tgid != tgid || bpf_map_lookup_elem(fd, &key, &site))
-			continue;
-		if (heap_add_site(heap, &key, &site))
-			return log_fail(ENOMEM, "cannot collect sites");
-	}
-	return 0;
+	return heap ? heap_add_site(heap, key, site, &reading->scale) : 0;
 }
 
-static int read_stacks(const struct loader *loader, uint32_t tgid, struct heap *heap)
+int loader_settle(struct loader *loader, double coverage, loader_heap_fn *heap_of, void *data)
 {
-	int fd = bpf_map__fd(loader->skel->maps.stacks);
-	_cleanup_free_ struct hb_stack *stack = malloc(sizeof(*stack));
-	uint64_t id, *at = NULL;
+	struct reading reading = {
+		.heap_of = heap_of,
+		.data = data,
+		.scale = {loader->skel->bss->hb_thresholds, coverage},
+	};
+	int err = tallies_take_sites(&loader->tallies, add_site, &reading);
 
-	if (!stack)
-		return -ENOMEM;
-	while (!bpf_map_get_next_key(fd, at, &id)) {
-		at = &id;
-		if (bpf_map_lookup_elem(fd, &id, stack) || stack->tgid != tgid)
-			continue;
-		if (heap_add_stack(heap, id, stack))
-			return log_fail(ENOMEM, "cannot collect stacks");
-	}
-	return 0;
+	if (!err)
+		err = tallies_clear_live(&loader->tallies);
+	return err ? log_fail(-err, "cannot collect what was counted") : 0;
 }
 
-int loader_read(const struct loader *loader, pid_t tgid, struct heap *heap)
+static int add_stack(const void *id, const void *stack_, void *data)
 {
-	int err = read_sites(loader, tgid, heap);
+	const struct reading *reading = data;
+	const struct hb_stack *stack = stack_;
 
-	return err ? err : read_stacks(loader, tgid, heap);
+	if (stack->tgid != reading->tgid)
+		return 0;
+	return heap_add_stack(reading->heap, *(const uint64_t *)id, stack);
+}
+
+int loader_read_stacks(const struct loader *loader, pid_t tgid, struct heap *heap)
+{
+	struct reading reading = {.heap = heap, .tgid = (uint32_t)tgid};
+	int err = tallies_each_stack(&loader->tallies, add_stack, &reading);
+
+	return err ? log_fail(-err, "cannot collect stacks") : 0;
 }

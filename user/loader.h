@@ -46,10 +46,22 @@ void loader_free(struct loader *loader);
 int loader_calibrate(struct loader *loader, struct loader_cost *out);
 
 /*
- * Starts or stops counting, for all probes at once. Start when every probe is in place, stop before
- * loader_detach(): what is seen in between is seen whole.
+ * Puts every probe that loader_attach() was told of in place. 0 or -errno, not logged. They are at
+ * first, until loader_disarm().
  */
-void loader_record(struct loader *loader, bool on);
+int loader_arm(struct loader *loader);
+
+/* Takes them out; the kernel's part of it goes on beside us. */
+void loader_disarm(struct loader *loader);
+
+/*
+ * Opens a window, in which everything is counted, or closes it, for all probes at once. Open it
+ * when every probe is in place, close it before they go: what is seen in between is seen whole.
+ */
+void loader_window(struct loader *loader, bool open);
+
+/* One sample per so many bytes from the next window on; only while none is open. */
+void loader_set_rate(struct loader *loader, uint64_t rate_bytes);
 
 /* Follows the process from now on (epoch 0). 0 or -errno, logged. */
 int loader_follow(struct loader *loader, pid_t tgid);
@@ -75,7 +87,7 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 /* Takes the probes of one process out. */
 void loader_detach_process(struct loader *loader, pid_t tgid);
 
-/* Takes every probe out; the maps stay readable. */
+/* Takes every probe out and waits until no program runs; the maps stay readable. */
 void loader_detach(struct loader *loader);
 
 /* Descriptors of the unwinder's maps, for unwind_table. */
@@ -93,8 +105,21 @@ int loader_event_fd(const struct loader *loader);
 /* Delivers what is there, without waiting. */
 void loader_poll_events(struct loader *loader);
 
-/* The table of probabilities in use, HB_CLASS_CNT entries; lives as long as the loader. */
-const __u64 *loader_threshold(const struct loader *loader);
+/* What the costs above and the counters come to: nanoseconds that probes took. */
+double loader_spent_ns(const struct loader_cost *cost,
+		       const uint64_t counters[static HB_COUNTER_CNT]);
+
+/*
+ * Finds the heap of a process; NULL: nobody is interested. For loader_settle().
+ */
+typedef struct heap *loader_heap_fn(pid_t tgid, void *data);
+
+/*
+ * Moves what windows counted since the last call to the heaps, each as seen in `coverage` of the
+ * time (0: throws it away), and forgets what is alive. Only while no window is open. 0 or -errno,
+ * logged.
+ */
+int loader_settle(struct loader *loader, double coverage, loader_heap_fn *heap_of, void *data);
 
 /* Sums the counters over CPUs. 0 or -errno, logged. */
 int loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT]);
@@ -102,7 +127,7 @@ int loader_counters(const struct loader *loader, uint64_t counters[static HB_COU
 /* Estimated bytes in use over all processes, for the progress line. */
 double loader_live_bytes(const struct loader *loader);
 
-/* Adds all sites and stacks of `tgid` to `heap`. 0 or -errno, logged. */
-int loader_read(const struct loader *loader, pid_t tgid, struct heap *heap);
+/* Adds all stacks of `tgid` to `heap`. 0 or -errno, logged. */
+int loader_read_stacks(const struct loader *loader, pid_t tgid, struct heap *heap);
 
 #endif

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <math.h>
 
 struct option_row {
 	int key; /* the short option, or a number above all characters */
@@ -28,6 +29,7 @@ enum {
 	KEY_VERSION,
 	KEY_READY_FD,
 	KEY_TOP,
+	KEY_MAX_OVERHEAD,
 	KEY_MAX_STACKS,
 	KEY_MAX_SITES,
 	KEY_MAX_LIVE,
@@ -40,6 +42,8 @@ static const struct option_row rows[] = {
 	{'p', "pid", "PID[,PID...]", "processes to profile"},
 	{'d', "duration", "TIME", "how long: 500ms, 30s, 5m, 1h (default: until Ctrl-C or exit)"},
 	{'r', "rate", "BYTES", "mean bytes between samples (default 512K; 1 = every allocation)"},
+	{KEY_MAX_OVERHEAD, "max-overhead", "PCT|none",
+	 "percent of the targets' time that probes may cost (default 10; none with -r 1)"},
 	{'t', "type", "TYPE[,TYPE]", "heap, allocs, inuse (default heap)"},
 	{'o', "output", "FILE|DIR/|-", "where to (default heapbpf.COMM.PID.pb.gz)"},
 	{KEY_TEXT, "text", NULL, "write the text form instead of a gzipped pprof"},
@@ -235,6 +239,26 @@ static int parse_ready_fd(struct opts *opts, const char *text)
 	return err;
 }
 
+/* A percentage above 0, or none. */
+static int parse_overhead(struct opts *opts, const char *text)
+{
+	char *end;
+	double percent;
+
+	if (!strcmp(text, "none")) {
+		opts->max_overhead = INFINITY;
+		return 0;
+	}
+	percent = isdigit((unsigned char)text[0]) ? strtod(text, &end) : 0;
+	if (percent > 0 && *end == '%')
+		end++;
+	if (!(percent > 0) || percent > 100 || *end)
+		return log_fail(0, "--max-overhead %s: give a percentage like 5 or 0.5, or none",
+				text);
+	opts->max_overhead = percent / 100;
+	return 0;
+}
+
 /* Options that take a value. */
 static int parse_value(struct opts *opts, int key, const char *text)
 {
@@ -260,6 +284,8 @@ static int parse_value(struct opts *opts, int key, const char *text)
 		return parse_ready_fd(opts, text);
 	case KEY_TOP:
 		return parse_count("top", text, 0, 100000, &opts->top);
+	case KEY_MAX_OVERHEAD:
+		return parse_overhead(opts, text);
 	case KEY_MAX_STACKS:
 		return parse_count("max-stacks", text, 1, 1 << 22, &opts->max_stacks);
 	case KEY_MAX_SITES:
@@ -377,6 +403,9 @@ static int parse_verb(struct opts *opts, int argc, char **argv)
 /* What options mean together. */
 static int check_together(struct opts *opts)
 {
+	/* Exact is exact. */
+	if (isnan(opts->max_overhead))
+		opts->max_overhead = opts->rate_bytes == 1 || opts->floor ? INFINITY : 0.1;
 	for (int type = 0; type < PROFILE_TYPE_CNT; type++)
 		opts->type_cnt += opts->types[type];
 	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt)
@@ -395,6 +424,7 @@ int opts_parse(int argc, char **argv, struct opts *out)
 	struct opts opts = {
 		.rate_bytes = 512 * 1024,
 		.types = {[PROFILE_HEAP] = true},
+		.max_overhead = NAN,
 		.top = 10,
 		.ready_fd = -1,
 		.max_stacks = 32768,

@@ -34,6 +34,7 @@ struct opts {
 	size_t tgid_cnt;
 	int64_t duration_ns; /* 0: until interrupted or the targets' end */
 	uint64_t rate_bytes;
+	double max_overhead; /* share of the targets' processor time; INFINITY: no limit */
 	bool types[PROFILE_TYPE_CNT];
 	size_t type_cnt;
 	const char *output; /* borrowed from argv; NULL: a name of our own */

@@ -57,10 +57,9 @@ int64_t profile_total(const struct profile *profile, enum profile_value value)
 
 double profile_variance(const struct profile_sample *sample, bool inuse)
 {
-	double n = (double)(inuse ? sample->raw_inuse : sample->raw_allocs);
-	double bytes = (double)sample->size_bytes / sample->p;
+	double objects = inuse ? sample->inuse.variance : sample->allocs.variance;
 
-	return n * (1 - sample->p) * bytes * bytes;
+	return objects * (double)sample->size_bytes * (double)sample->size_bytes;
 }
 
 /* Where notes go; `err` is what emit said, and then nothing more is emitted. */
@@ -115,6 +114,23 @@ static void note_counts(struct notes *notes, const char *what, const struct prof
 		     counts[i].text);
 }
 
+/* What a budget left of the time, and what that means for the numbers. */
+static void note_coverage(struct notes *notes, const struct profile *profile)
+{
+	const struct profile_coverage *coverage = &profile->coverage;
+
+	if (!coverage->window_cnt)
+		return;
+	note(notes,
+	     "recorded %.2f of %.2f s in %" PRIu32 " windows; all of it would have cost %.0f%% of "
+	     "the processes' time (--max-overhead none)",
+	     (double)coverage->seen_ns / 1e9, (double)profile->duration_ns / 1e9,
+	     coverage->window_cnt, 100 * coverage->full_share);
+	if (coverage->bursts)
+		note(notes, "in use: allocated in one of the windows and alive at its end");
+	note(notes, "allocated: scaled from the windows to the whole time");
+}
+
 /* All statistics but zeros in one line: pprof shows every comment above every table. */
 static void note_stats(struct notes *notes, const struct profile *profile)
 {
@@ -152,6 +168,7 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 	else
 		note(&notes, "one sample per %" PRIu64 " bytes allocated, on average",
 		     profile->rate_bytes);
+	note_coverage(&notes, profile);
 	note(&notes, "%" PRIu64 " of %" PRIu64 " stacks complete", profile->raw_complete,
 	     profile->raw_allocs);
 	note_counts(&notes, "cut", profile->cuts, profile->cut_cnt);

@@ -49,14 +49,19 @@ struct profile_location {
 	struct symbolize_result names; /* borrowed; cnt 0: only the address is known */
 };
 
+/* Objects as they were seen, and what they stand for. */
+struct profile_tally {
+	uint64_t raw;
+	double estimate, variance; /* objects, objects squared; variance 0: `raw` is exact */
+};
+
 /* One (stack, size); no two samples of a profile have equal locations and size. */
 struct profile_sample {
 	const uint32_t *locations; /* indices in locations, leaf first; into location_pool */
 	size_t location_cnt;
 	uint64_t size_bytes;		   /* of each object */
-	uint64_t raw_allocs;		   /* sampled objects */
-	uint64_t raw_inuse;		   /* of these, still in use */
-	double p;			   /* sampling probability of this size; above 0 */
+	struct profile_tally allocs;	   /* sampled objects */
+	struct profile_tally inuse;	   /* of these, still in use */
 	int64_t values[PROFILE_VALUE_CNT]; /* estimates */
 };
 
@@ -73,6 +78,14 @@ struct profile_memory {
 	uint64_t rss_bytes, heap_bytes, anonymous_bytes;
 };
 
+/* How much of the time was recorded, where a budget allowed only a part. */
+struct profile_coverage {
+	uint32_t window_cnt; /* 0: all of it */
+	int64_t seen_ns;     /* in all windows */
+	double full_share;   /* of the targets' processor time that all of it would have cost */
+	bool bursts;	     /* in use are objects allocated in a window and alive at its end */
+};
+
 /* The whole. Owns all arrays; strings in names belong to the symbolizer, which must live on. */
 struct profile {
 	pid_t tgid;
@@ -80,6 +93,7 @@ struct profile {
 	uint64_t rate_bytes;
 	int64_t time_ns; /* wall clock of the start, since 1970 */
 	int64_t duration_ns;
+	struct profile_coverage coverage;
 	bool tracks_inuse;		  /* false: allocs mode, inuse values are meaningless */
 	struct profile_mapping *mappings; /* those that locations use, sorted by start */
 	size_t mapping_cnt;
@@ -118,8 +132,7 @@ int64_t profile_total(const struct profile *profile, enum profile_value value);
 
 /*
  * The variance of what `sample` adds to PROFILE_INUSE_SPACE (`inuse`) or PROFILE_ALLOC_SPACE, bytes
- * squared: n objects that were drawn with probability p each add n (1 - p) / p^2 size^2. Variances
- * of samples add up; the standard error is the root.
+ * squared. Variances of samples add up; the standard error is the root.
  */
 double profile_variance(const struct profile_sample *sample, bool inuse);
 

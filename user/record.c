@@ -13,6 +13,7 @@
 #include "symbolize.h"
 #include "target.h"
 #include "top.h"
+#include "windows.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -39,7 +40,7 @@ struct clock {
 };
 
 DEFINE_CLEANUP(session, struct session, session_free)
-DEFINE_CLEANUP(heap, struct heap, heap_free)
+DEFINE_CLEANUP(windows, struct windows, windows_free)
 
 static int64_t read_clock(clockid_t id)
 {
@@ -136,8 +137,19 @@ static void show_progress(const struct session *session, const struct clock *clo
 	fflush(stderr);
 }
 
+/* Until somebody has something to do: milliseconds for poll(). */
+static int next_wait_ms(const struct session *session, const struct windows *windows)
+{
+	int session_ms = session_wait_ms(session), windows_ms = windows_wait_ms(windows);
+
+	if (session_ms < 0 || windows_ms < 0)
+		return session_ms < 0 ? windows_ms : session_ms;
+	return session_ms < windows_ms ? session_ms : windows_ms;
+}
+
 /* Waits until the time is over, a signal comes, or every target has ended. */
-static int wait_for_end(struct session *session, const struct clock *clock, int signal_fd)
+static int wait_for_end(struct session *session, struct windows *windows, const struct clock *clock,
+			int signal_fd)
 {
 	bool shows = log_shows(LOG_LEVEL_INFO) && isatty(STDERR_FILENO);
 	int64_t passed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
@@ -162,10 +174,13 @@ static int wait_for_end(struct session *session, const struct clock *clock, int 
 			(struct pollfd){.fd = session->targets[i]->pidfd, .events = POLLIN};
 
 	while (!session_all_exited(session)) {
-		int ready = poll(fds, WAIT_TARGETS + session->target_cnt, session_wait_ms(session));
+		int ready = poll(fds, WAIT_TARGETS + session->target_cnt,
+				 next_wait_ms(session, windows));
 
 		if (ready < 0 && errno != EINTR)
 			return log_fail(errno, "cannot wait");
+		if (windows_step(windows))
+			return -EIO;
 		if (!ready || session_wait_ms(session) >= 0)
 			session_look_again(session);
 		if (fds[WAIT_EVENTS].revents)
@@ -210,6 +225,21 @@ static unsigned terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
+/* What was not recorded, for the budget's sake. */
+static void show_coverage(const struct profile_coverage *coverage, const struct clock *clock,
+			  FILE *out)
+{
+	if (!coverage->window_cnt)
+		return;
+	fprintf(out,
+		"recorded: %.2f of %.2f s in %u window%s; all of it would have cost %.0f%% of the "
+		"processes' time (--max-overhead none)\n",
+		coverage->seen_ns / 1e9, clock->duration_ns / 1e9, coverage->window_cnt,
+		coverage->window_cnt == 1 ? "" : "s", 100 * coverage->full_share);
+	if (coverage->bursts)
+		fputs("in use: allocated in one of the windows and alive at its end\n", out);
+}
+
 /* What the probes took from the machine, by the cost measured at the start. */
 static void show_cost(const struct session *session, const struct clock *clock,
 		      const uint64_t counters[static HB_COUNTER_CNT], FILE *out)
@@ -217,9 +247,7 @@ static void show_cost(const struct session *session, const struct clock *clock,
 	const struct loader_cost *cost = &session->cost;
 	uint64_t emulated = counters[HB_LOSS_CNT + HB_STAT_HITS];
 	uint64_t stepped = counters[HB_LOSS_CNT + HB_STAT_STEPPED_HITS];
-	uint64_t returns = counters[HB_LOSS_CNT + HB_STAT_RETURNS];
-	double spent_ns = emulated * cost->emulated_ns + stepped * cost->stepped_ns +
-			  returns * cost->return_ns;
+	double spent_ns = loader_spent_ns(cost, counters);
 	double seconds = clock->duration_ns / 1e9;
 
 	fprintf(out, "probes: %.0f hits/s", (emulated + stepped) / seconds);
@@ -233,34 +261,30 @@ static void show_cost(const struct session *session, const struct clock *clock,
 }
 
 /* Makes, writes and shows the profile of one target. */
-static int finish_target(const struct session *session, const struct target *target,
+static int finish_target(const struct session *session, const struct windows *windows, size_t i,
 			 const struct clock *clock, const uint64_t counters[static HB_COUNTER_CNT],
 			 bool *partial)
 {
+	const struct target *target = session->targets[i];
 	const struct opts *opts = session->opts;
 	FILE *out = output_people(opts);
-	struct heap *heap _cleanup_(cleanup_heap) = heap_new();
 	struct heap_source source = {
 		.tgid = target->tgid,
 		.comm = target->comm,
 		.rate_bytes = opts->rate_bytes,
-		.threshold = loader_threshold(session->loader),
 		.time_ns = clock->wall_ns,
 		.duration_ns = clock->duration_ns,
 		.tracks_inuse = session->track_live,
 		.epoch = target->epoch,
 		.counters = counters,
 		.memory = target->memory,
+		.coverage = windows_coverage(windows),
 	};
 	struct profile profile = {};
 	int err;
 
-	if (!heap)
-		return log_fail(ENOMEM, "cannot make the profile");
-	err = loader_read(session->loader, target->tgid, heap);
-	if (err)
-		return err;
-	err = heap_profile(heap, &source, &target->mappings, session->symbolizer, &profile);
+	err = heap_profile(windows_heap(windows, i), &source, &target->mappings,
+			   session->symbolizer, &profile);
 	if (err)
 		return log_fail(-err, "cannot make the profile");
 	err = output_write(opts, target, &profile);
@@ -272,7 +296,8 @@ static int finish_target(const struct session *session, const struct target *tar
 }
 
 /* Reads the maps, which nobody changes any more, and writes everything. */
-static enum opts_exit finish(struct session *session, const struct clock *clock)
+static enum opts_exit finish(struct session *session, const struct windows *windows,
+			     const struct clock *clock)
 {
 	FILE *out = output_people(session->opts);
 	uint64_t counters[HB_COUNTER_CNT];
@@ -281,10 +306,13 @@ static enum opts_exit finish(struct session *session, const struct clock *clock)
 	if (loader_counters(session->loader, counters))
 		return OPTS_EXIT_FAILED;
 	for (size_t i = 0; i < session->target_cnt; i++)
-		failed |=
-			finish_target(session, session->targets[i], clock, counters, &partial) != 0;
-	if (!session->opts->quiet && session->opts->top)
+		failed |= finish_target(session, windows, i, clock, counters, &partial) != 0;
+	if (!session->opts->quiet && session->opts->top) {
+		const struct profile_coverage coverage = windows_coverage(windows);
+
+		show_coverage(&coverage, clock, out);
 		show_cost(session, clock, counters, out);
+	}
 	partial |= session->incomplete;
 	return failed ? OPTS_EXIT_FAILED : partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
 }
@@ -292,6 +320,7 @@ static enum opts_exit finish(struct session *session, const struct clock *clock)
 enum opts_exit record_run(const struct opts *opts)
 {
 	struct session *session _cleanup_(cleanup_session) = NULL;
+	struct windows *windows _cleanup_(cleanup_windows) = NULL;
 	_cleanup_close_ int signal_fd = open_signals();
 	struct clock clock = {};
 
@@ -301,21 +330,22 @@ enum opts_exit record_run(const struct opts *opts)
 	}
 	if (session_open(opts, &session))
 		return OPTS_EXIT_FAILED;
-	loader_record(session->loader, true);
 	clock.wall_ns = read_clock(CLOCK_REALTIME);
 	clock.start_ns = read_clock(CLOCK_MONOTONIC);
+	if (windows_start(session, opts->duration_ns, &windows))
+		return OPTS_EXIT_FAILED;
 	if (announce(session))
 		return OPTS_EXIT_FAILED;
 	for (size_t i = 0; i < session->target_cnt; i++)
 		target_prepare_symbols(session->targets[i], session->symbolizer);
-	if (wait_for_end(session, &clock, signal_fd))
+	if (wait_for_end(session, windows, &clock, signal_fd))
 		return OPTS_EXIT_FAILED;
-	loader_record(session->loader, false);
 	clock.duration_ns = read_clock(CLOCK_MONOTONIC) - clock.start_ns;
 	for (size_t i = 0; i < session->target_cnt; i++)
 		target_read_memory(session->targets[i]);
-	loader_detach(session->loader);
+	if (windows_end(windows))
+		return OPTS_EXIT_FAILED;
 	session_handle_events(session, true);
 	let_signals_end_us(signal_fd);
-	return finish(session, &clock);
+	return finish(session, windows, &clock);
 }

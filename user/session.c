@@ -269,6 +269,26 @@ void session_handle_events(struct session *session, bool ending)
 			look(session, session->targets[i]);
 }
 
+int session_arm(struct session *session)
+{
+	int err;
+
+	for (size_t i = 0; i < session->target_cnt; i++) {
+		struct target *target = session->targets[i];
+
+		/* Its number may be another process's by now. */
+		if (target->exited || target_is_gone(target))
+			loader_detach_process(session->loader, target->tgid);
+	}
+	err = loader_arm(session->loader);
+	if (err)
+		return log_fail(-err, "cannot put the probes back");
+	for (size_t i = 0; i < session->target_cnt; i++)
+		if (!session->targets[i]->exited)
+			look(session, session->targets[i]);
+	return 0;
+}
+
 bool session_all_exited(const struct session *session)
 {
 	for (size_t i = 0; i < session->target_cnt; i++)

@@ -58,6 +58,12 @@ int session_wait_ms(const struct session *session);
 /* Looks for allocators that a new image mapped meanwhile, and at what events left for later. */
 void session_look_again(struct session *session);
 
+/*
+ * Puts the probes of all that live back in place and reads their mappings anew: nothing told of
+ * changes while they were out. 0 or -errno, logged.
+ */
+int session_arm(struct session *session);
+
 /* True when no target lives any more. */
 bool session_all_exited(const struct session *session);
 

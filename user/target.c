@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 DEFINE_CLEANUP(target, struct target, target_free)
 
@@ -266,6 +267,17 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 	for (size_t i = 0; i < maps->cnt; i++)
 		if (maps->maps[i].elf)
 			symbolizer_prepare(symbolizer, maps->maps[i].elf, target->root_fd);
+}
+
+double target_cpu_ns(struct target *target)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (!clock_getcpuclockid(target->tgid, &clock) && !clock_gettime(clock, &used) &&
+	    !target_is_gone(target))
+		target->cpu_ns = (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+	return target->cpu_ns;
 }
 
 void target_read_memory(struct target *target)

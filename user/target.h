@@ -43,6 +43,7 @@ struct target {
 	struct mappings mappings;    /* owned; all that were ever seen */
 	struct target_file *files;   /* owned, in the order they were met */
 	size_t file_cnt, file_cap;
+	double cpu_ns;		      /* as of the last target_cpu_ns() */
 	struct profile_memory memory; /* as of the last target_read_memory() */
 };
 
@@ -84,6 +85,9 @@ bool target_has_allocator(const struct target *target);
 
 /* Opens the debug information of every mapped file while the process still lives. */
 void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer);
+
+/* Processor time of all its threads until now, or until its end; nanoseconds. */
+double target_cpu_ns(struct target *target);
 
 /* Asks the kernel for the memory figures; leaves them as they are when the process has ended. */
 void target_read_memory(struct target *target);

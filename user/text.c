@@ -16,8 +16,8 @@ struct counts {
 
 static struct counts counts_of(const struct profile_sample *sample, enum profile_type type)
 {
-	uint64_t inuse = type == PROFILE_ALLOCS ? 0 : sample->raw_inuse;
-	uint64_t allocs = type == PROFILE_INUSE ? 0 : sample->raw_allocs;
+	uint64_t inuse = type == PROFILE_ALLOCS ? 0 : sample->inuse.raw;
+	uint64_t allocs = type == PROFILE_INUSE ? 0 : sample->allocs.raw;
 
 	return (struct counts){inuse, inuse * sample->size_bytes, allocs,
 			       allocs * sample->size_bytes};

@@ -18,6 +18,8 @@
 #define VMA_OFF	     0x10000
 #define NAMELESS_OFF 0x5000 /* from here on nothing has a name */
 
+static __u64 threshold[HB_CLASS_CNT];
+static uint64_t counters[HB_COUNTER_CNT];
 static struct elf_file *file_a, *file_b;
 static char some_symbolizer;
 #define SYMBOLIZER ((struct symbolizer *)&some_symbolizer)
@@ -98,8 +100,15 @@ static struct mapping mappings_array[] = {
 static const struct mappings mappings = {.all = mappings_array, .cnt = 4};
 enum { APP = 1, LIB, GONE, OLD };
 
+/* Sites that are added from now on were sampled at `rate`; at first, at 1. */
+static inline void sample_at(uint64_t rate)
+{
+	sampling_fill(rate, threshold);
+}
+
 __attribute__((constructor)) static void open_images(void)
 {
+	sample_at(1);
 	for (size_t i = 0; i < mappings.cnt; i++)
 		mappings_array[i].map.number = i + 1;
 	mappings_array[APP - 1].map.elf = file_a = open_image(true);
@@ -113,18 +122,13 @@ __attribute__((destructor)) static void close_images(void)
 	elf_file_free(file_b);
 }
 
-static __u64 threshold[HB_CLASS_CNT];
-static uint64_t counters[HB_COUNTER_CNT];
-
 /* A process in its second image, profiled at `rate`. */
 static inline struct heap_source source_at(uint64_t rate)
 {
-	sampling_fill(rate, threshold);
 	return (struct heap_source){
 		.tgid = TGID,
 		.comm = "app",
 		.rate_bytes = rate,
-		.threshold = threshold,
 		.time_ns = 1,
 		.duration_ns = 2,
 		.tracks_inuse = true,
@@ -155,14 +159,23 @@ static inline void add_stack(struct heap *heap, uint64_t id, uint32_t epoch, uin
 		abort();
 }
 
+/* Adds a site as it was seen, at the rate of the last sample_at(), in a part of the time. */
+static inline void add_site_seen(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,
+				 uint64_t allocs, uint64_t frees, uint64_t untracked,
+				 double coverage)
+{
+	struct hb_site_key key = {.stack_id = id, .size = size, .tgid = TGID, .epoch = epoch};
+	struct heap_scale scale = {threshold, coverage};
+	struct hb_site site = {allocs, frees, untracked};
+
+	if (heap_add_site(heap, &key, &site, &scale))
+		abort();
+}
+
 static inline void add_site(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,
 			    uint64_t allocs, uint64_t frees, uint64_t untracked)
 {
-	struct hb_site_key key = {.stack_id = id, .size = size, .tgid = TGID, .epoch = epoch};
-	struct hb_site site = {allocs, frees, untracked};
-
-	if (heap_add_site(heap, &key, &site))
-		abort();
+	add_site_seen(heap, id, size, epoch, allocs, frees, untracked, 1);
 }
 
 static inline int make(const struct heap *heap, uint64_t rate, struct profile *out)

@@ -52,19 +52,28 @@ static uint32_t fixture_stacks[][4] = {
 	{6, 1},	   /* foreign bytes */
 };
 
+static inline void fixture_estimate(struct profile_tally *tally, double p, uint64_t size_bytes,
+				    int64_t values[static 2])
+{
+	tally->estimate = (double)tally->raw / p;
+	tally->variance = (double)tally->raw * (1 - p) / (p * p);
+	values[0] = (int64_t)tally->estimate;
+	values[1] = (int64_t)((double)(tally->raw * size_bytes) / p);
+}
+
 /* Estimates as heap makes them, from the table both sides use. */
 static inline void fixture_scale(struct profile_sample *sample, uint64_t rate)
 {
 	static __u64 table[HB_CLASS_CNT];
 
+	double p;
+
 	sampling_fill(rate, table);
-	sample->p = sampling_p(table, sample->size_bytes);
-	sample->values[PROFILE_ALLOC_OBJECTS] = (int64_t)((double)sample->raw_allocs / sample->p);
-	sample->values[PROFILE_ALLOC_SPACE] =
-		(int64_t)((double)(sample->raw_allocs * sample->size_bytes) / sample->p);
-	sample->values[PROFILE_INUSE_OBJECTS] = (int64_t)((double)sample->raw_inuse / sample->p);
-	sample->values[PROFILE_INUSE_SPACE] =
-		(int64_t)((double)(sample->raw_inuse * sample->size_bytes) / sample->p);
+	p = sampling_p(table, sample->size_bytes);
+	fixture_estimate(&sample->allocs, p, sample->size_bytes,
+			 &sample->values[PROFILE_ALLOC_OBJECTS]);
+	fixture_estimate(&sample->inuse, p, sample->size_bytes,
+			 &sample->values[PROFILE_INUSE_OBJECTS]);
 }
 
 /* The profile, with everything borrowed from the tables above: not for profile_clear(). */
@@ -77,13 +86,13 @@ static inline struct profile fixture_profile(uint64_t rate)
 	static struct profile_count stats[] = {
 		{HB_STAT_HITS, "entry probe hits", "entry probe hits", 123456}};
 	static struct profile_sample samples[] = {
-		{fixture_stacks[0], 2, 16, 40, 10, 1, {0}},
-		{fixture_stacks[0], 2, 5000, 8, 0, 1, {0}},
-		{fixture_stacks[1], 3, 100, 20, 20, 1, {0}},
-		{fixture_stacks[2], 2, 1 << 20, 2, 1, 1, {0}},
-		{fixture_stacks[3], 3, 31, 3, 1, 1, {0}},
-		{fixture_stacks[4], 1, 4096, 5, 5, 1, {0}},
-		{fixture_stacks[5], 2, 7, 1, 1, 1, {0}},
+		{fixture_stacks[0], 2, 16, {40, 0, 0}, {10, 0, 0}, {0}},
+		{fixture_stacks[0], 2, 5000, {8, 0, 0}, {0, 0, 0}, {0}},
+		{fixture_stacks[1], 3, 100, {20, 0, 0}, {20, 0, 0}, {0}},
+		{fixture_stacks[2], 2, 1 << 20, {2, 0, 0}, {1, 0, 0}, {0}},
+		{fixture_stacks[3], 3, 31, {3, 0, 0}, {1, 0, 0}, {0}},
+		{fixture_stacks[4], 1, 4096, {5, 0, 0}, {5, 0, 0}, {0}},
+		{fixture_stacks[5], 2, 7, {1, 0, 0}, {1, 0, 0}, {0}},
 	};
 	struct profile profile = {
 		.tgid = 1234,

@@ -42,6 +42,7 @@ TEST(scales_by_stack_and_size)
 	uint64_t state = 1;
 	double objects = 0;
 
+	sample_at(512 * 1024);
 	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
 	for (int i = 0; i < 5000; i++) {
 		uint64_t allocs;
@@ -54,9 +55,9 @@ TEST(scales_by_stack_and_size)
 	for (size_t i = 0; i < profile.sample_cnt; i++) {
 		const struct profile_sample *sample = &profile.samples[i];
 		double p = sampling_p(threshold, sample->size_bytes);
-		double n = (double)sample->raw_allocs / p;
+		double n = (double)sample->allocs.raw / p;
 
-		CHECK(sample->p == p);
+		CHECK(fabs(sample->allocs.variance / (n * (1 - p) / p) - 1) < 1e-9);
 		CHECK(fabs((double)sample->values[PROFILE_ALLOC_OBJECTS] - n) <= 1);
 		objects += n;
 		CHECK(fabs((double)sample->values[PROFILE_ALLOC_SPACE] -
@@ -68,6 +69,38 @@ TEST(scales_by_stack_and_size)
 	}
 	/* No fraction is lost: the sum is as exact as one number can be. */
 	CHECK(fabs((double)profile_total(&profile, PROFILE_ALLOC_OBJECTS) - objects) <= 1);
+	profile_clear(&profile);
+	heap_free(heap);
+	sample_at(1);
+}
+
+/* Each window counts by its own share of the time and its own rate; what is in use is as it was. */
+TEST(windows_add_up)
+{
+	struct heap *heap = heap_new();
+	struct profile profile;
+	const struct profile_sample *sample;
+	const uint64_t pcs[] = {0x400101};
+	double p;
+
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
+	add_site_seen(heap, 1, 1000, 2, 40, 30, 0, 1);
+	add_site_seen(heap, 1, 1000, 2, 50, 45, 0, 0.5);
+	sample_at(8192);
+	p = sampling_p(threshold, 1000);
+	add_site_seen(heap, 1, 1000, 2, 10, 8, 1, 0.1);
+	sample_at(1);
+	CHECK_EQ(make(heap, 1, &profile), 0);
+	sample = profile.samples;
+	CHECK_EQ(profile.sample_cnt, 1);
+	CHECK_EQ(sample->allocs.raw, 100);
+	CHECK_EQ(sample->inuse.raw, 16);
+	CHECK(fabs(sample->allocs.estimate - (40 + 50 / 0.5 + 10 / (p * 0.1))) < 1e-6);
+	CHECK(fabs(sample->inuse.estimate - (10 + 5 + 1 / p)) < 1e-9);
+	CHECK_EQ(sample->values[PROFILE_ALLOC_OBJECTS], floor(sample->allocs.estimate));
+	CHECK_EQ(sample->values[PROFILE_INUSE_SPACE], floor(sample->inuse.estimate * 1000));
+	CHECK(fabs(sample->allocs.variance -
+		   (50 * 0.5 / 0.25 + 10 * (1 - p * 0.1) / (p * p * 0.01))) < 1e-6);
 	profile_clear(&profile);
 	heap_free(heap);
 }
@@ -83,6 +116,11 @@ TEST(huge_numbers_saturate)
 	CHECK_EQ(profile.samples[1].values[PROFILE_ALLOC_SPACE], INT64_MAX);
 	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_SPACE), INT64_MAX);
 	profile_clear(&profile);
+	heap_free(heap);
+	heap = heap_new();
+	sample_at(4096);
+	add_site(heap, 0, 1, 2, UINT64_MAX, 0, 0);
+	sample_at(1);
 	CHECK_EQ(make(heap, 4096, &profile), 0);
 	CHECK_EQ(profile.samples[0].values[PROFILE_ALLOC_SPACE], INT64_MAX);
 	profile_clear(&profile);
@@ -136,7 +174,7 @@ TEST(a_site_without_a_stack_is_kept)
 	add_site(heap, 99, 8, 2, 4, 0, 0);
 	CHECK_EQ(make(heap, 1, &profile), 0);
 	CHECK_EQ(profile.sample_cnt, 1);
-	CHECK_EQ(profile.samples[0].raw_allocs, 7);
+	CHECK_EQ(profile.samples[0].allocs.raw, 7);
 	CHECK_EQ(profile.samples[0].location_cnt, 1);
 	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "[no stack]");
 	CHECK_EQ(profile.raw_complete, 0);
@@ -149,8 +187,9 @@ TEST(others_sites_are_not_ours)
 	struct heap *heap = heap_new();
 	struct profile profile;
 	struct hb_site_key key = {.size = 8, .tgid = TGID + 1, .epoch = 2};
+	struct heap_scale scale = {threshold, 1};
 
-	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}), 0);
+	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}, &scale), 0);
 	CHECK_EQ(make(heap, 1, &profile), 0);
 	CHECK_EQ(profile.sample_cnt, 0);
 	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 0);
@@ -166,8 +205,8 @@ TEST(equal_keys_add_up)
 	add_site(heap, 0, 8, 2, 3, 1, 0);
 	add_site(heap, 0, 8, 2, 4, 1, 1);
 	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.samples[0].raw_allocs, 7);
-	CHECK_EQ(profile.samples[0].raw_inuse, 4);
+	CHECK_EQ(profile.samples[0].allocs.raw, 7);
+	CHECK_EQ(profile.samples[0].inuse.raw, 4);
 	profile_clear(&profile);
 	heap_free(heap);
 }
@@ -237,6 +276,7 @@ static struct heap *large(size_t stack_cnt, bool backwards)
 {
 	struct heap *heap = heap_new();
 
+	sample_at(4096);
 	for (size_t n = 0; n < stack_cnt; n++) {
 		size_t id = 1 + (backwards ? stack_cnt - 1 - n : n);
 		uint64_t pcs[40];
@@ -249,6 +289,7 @@ static struct heap *large(size_t stack_cnt, bool backwards)
 			add_site(heap, id, backwards ? 64 - size * 16 : size * 16, 2, id, id / 2,
 				 0);
 	}
+	sample_at(1);
 	return heap;
 }
 

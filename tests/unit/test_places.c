@@ -48,8 +48,8 @@ TEST(equal_images_are_one)
 	CHECK_EQ(profile.sample_cnt, 3);
 	CHECK_EQ(profile.location_cnt, 2);
 	CHECK_EQ(profile.mapping_cnt, 2);
-	CHECK_EQ(profile.samples[0].raw_allocs, 15);
-	CHECK_EQ(profile.samples[0].raw_inuse, 4);
+	CHECK_EQ(profile.samples[0].allocs.raw, 15);
+	CHECK_EQ(profile.samples[0].inuse.raw, 4);
 	profile_clear(&profile);
 	heap_free(heap);
 }

@@ -188,7 +188,12 @@ TEST(both_are_exact_at_rate_one)
 	struct profile_sample samples[] = {
 		profile.samples[0],
 		profile.samples[1],
-		{fixture_stacks[3], 3, 0, 100, 33, 1, {100, 0, 33, 0}}, /* objects of size 0 */
+		{fixture_stacks[3],
+		 3,
+		 0,
+		 {100, 100, 0},
+		 {33, 33, 0},
+		 {100, 0, 33, 0}}, /* objects of size 0 */
 	};
 
 	profile.samples = samples;

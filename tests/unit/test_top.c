@@ -150,7 +150,7 @@ TEST(standard_error_is_that_of_independent_draws)
 {
 	struct profile profile = fixture_profile(RATE);
 	const struct profile_sample *sample = &profile.samples[2];
-	double p = sample->p, estimate = 20 * 100 / p;
+	double p = (double)sample->inuse.raw / sample->inuse.estimate, estimate = 20 * 100 / p;
 
 	/* Relative, it is sqrt((1 - p) / n), n being what was seen. */
 	CHECK(fabs(sqrt(profile_variance(sample, true)) / estimate - sqrt((1 - p) / 20)) < 1e-9);

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The overhead contract against made-up targets, millisecond by millisecond: what is spent stays
+ * within the limit, and what is counted in slices is, on average, what there was.
+ */
+#include "budget.h"
+
+#include "check.h"
+#include "cleanup.h"
+
+#include <math.h>
+
+#define MS     1000000LL
+#define SECOND (1000 * MS)
+
+/* Calls per nanosecond of own work at a time; each costs COST_NS while it is probed. */
+#define COST_NS 1200.0
+typedef double rate_fn(double seconds);
+
+static double steady_rate(double seconds)
+{
+	(void)seconds;
+	return 0.8e-3;
+}
+
+static double wave_rate(double seconds)
+{
+	return 0.4e-3 * (1 + sin(2 * M_PI * seconds / 3.7));
+}
+
+/* Busy for a tenth of each second, just as long as a period. */
+static double pulse_rate(double seconds)
+{
+	return fmod(seconds, 1) < 0.1 ? 0.8e-3 : 0.02e-3;
+}
+
+static double step_rate(double seconds)
+{
+	return seconds < 10 ? 1e-6 : 0.8e-3;
+}
+
+static double rising_rate(double seconds)
+{
+	return 0.8e-3 * seconds / 30;
+}
+
+static double idle_rate(double seconds)
+{
+	(void)seconds;
+	return 0;
+}
+
+static rate_fn *const rates[] = {steady_rate, wave_rate, pulse_rate, step_rate, rising_rate};
+
+/* What a recording of a target came to. */
+struct outcome {
+	double calls, counted; /* there were; estimated */
+	double probe_ns, cpu_ns;
+	double longest_s, seen_s;
+	int windows;
+};
+
+/*
+ * A millisecond of a target that is `busy` all the time, or else has so much to do each
+ * millisecond: its calls, given the rate per nanosecond of own work, which goes to *own_ns.
+ */
+static double live(rate_fn *rate, bool busy, double seconds, bool probed, double *own_ns)
+{
+	double per_ns = rate(seconds);
+
+	*own_ns = busy ? MS : 0.3 * MS;
+	if (busy && probed)
+		*own_ns = MS / (1 + per_ns * COST_NS);
+	return per_ns * *own_ns;
+}
+
+/* How a recording is made. */
+struct setup {
+	double limit;
+	bool bursts, known_end, busy;
+	int seconds, delay_ms; /* the latter to put the probes in */
+	uint64_t seed;
+};
+
+/* The caller of budget. */
+static struct outcome record(rate_fn *rate, const struct setup *setup)
+{
+	int64_t start = 5 * SECOND, end = start + setup->seconds * SECOND;
+	double raw = 0, opened_s = 0, coverage;
+	struct outcome out = {0};
+	struct budget_load load = {0};
+	struct budget budget;
+	int open_in = -1;
+
+	budget_start(&budget, setup->limit, setup->bursts, start, setup->known_end ? end : 0,
+		     setup->seed);
+	for (int64_t now = start; now < end; now += MS) {
+		double own_ns, calls;
+
+		if (now >= budget_next_ns(&budget) || now == start) {
+			struct budget_step step = budget_step(&budget, now, &load);
+
+			if (step.close) {
+				budget_closed(&budget, now, &load);
+				out.longest_s = fmax(out.longest_s, now / 1e9 - opened_s);
+				open_in = -1;
+			}
+			if (step.settle && raw > 0) {
+				if (!(step.coverage > 0 && step.coverage <= 1))
+					abort();
+				out.counted += raw / step.coverage;
+				raw = 0;
+			}
+			if (step.open)
+				open_in = setup->delay_ms;
+		}
+		if (open_in >= 0 && open_in-- == 0) {
+			budget_opened(&budget, now, &load);
+			opened_s = now / 1e9;
+		}
+		calls = live(rate, setup->busy, (now - start) / 1e9, budget.opened_ns, &own_ns);
+		out.calls += calls;
+		load.cpu_ns += own_ns;
+		if (budget.opened_ns) {
+			load.cpu_ns += calls * COST_NS;
+			load.probe_ns += calls * COST_NS;
+			raw += calls;
+		}
+	}
+	if (budget.opened_ns) {
+		budget_closed(&budget, end, &load);
+		out.longest_s = fmax(out.longest_s, end / 1e9 - opened_s);
+	}
+	coverage = budget_finish(&budget, end, &load);
+	if (raw > 0)
+		out.counted += raw / coverage;
+	out.probe_ns = load.probe_ns;
+	out.cpu_ns = load.cpu_ns;
+	out.windows = (int)budget.window_cnt;
+	out.seen_s = budget.total_seen_ns / 1e9;
+	return out;
+}
+
+TEST(without_a_limit_it_is_all_one_window)
+{
+	struct outcome out = record(steady_rate, &(struct setup){.limit = INFINITY, .seconds = 10});
+
+	CHECK_EQ(out.windows, 1);
+	CHECK(out.counted == out.calls);
+}
+
+TEST(what_is_cheap_is_recorded_whole)
+{
+	for (int bursts = 0; bursts < 2; bursts++) {
+		struct setup setup = {.limit = 0.1, .bursts = bursts, .seconds = 10};
+		struct outcome out = record(idle_rate, &setup);
+
+		CHECK_EQ(out.windows, 1);
+		CHECK(out.longest_s > 9.9);
+		out = record(step_rate, &setup);
+		CHECK_EQ(out.windows, 1);
+		CHECK(fabs(out.counted - out.calls) < 1e-6 * out.calls);
+	}
+}
+
+TEST(the_limit_is_kept)
+{
+	static const double limits[] = {0.02, 0.1, 0.3};
+
+	for (size_t i = 0; i < ARRAY_CNT(rates); i++) {
+		for (size_t n = 0; n < ARRAY_CNT(limits); n++) {
+			for (int way = 0; way < 8; way++) {
+				struct outcome out =
+					record(rates[i], &(struct setup){.limit = limits[n],
+									 .bursts = way & 1,
+									 .known_end = way & 2,
+									 .busy = way & 4,
+									 .seconds = 60,
+									 .delay_ms = 2,
+									 .seed = 7});
+
+				/* A rise is noticed a second late, and paid back. */
+				CHECK(out.probe_ns <= limits[n] * out.cpu_ns * 1.4);
+			}
+		}
+	}
+}
+
+/* Also in a recording as short as the first second. */
+TEST(the_first_second_is_within_the_limit)
+{
+	struct outcome out = record(
+		steady_rate, &(struct setup){.limit = 0.1, .busy = true, .seconds = 1, .seed = 3});
+
+	CHECK(out.probe_ns <= 0.14 * out.cpu_ns);
+}
+
+/* Mean of the estimates of many recordings, as a part of the truth; *spread: standard deviation. */
+static double mean_of(rate_fn *rate, struct setup setup, double *spread)
+{
+	double sum = 0, squares = 0;
+	int runs = 400;
+
+	for (int i = 0; i < runs; i++) {
+		struct outcome out;
+		double part;
+
+		setup.delay_ms = i % 3;
+		setup.seed = 0x9e3779b97f4a7c15ULL * (i + 1);
+		out = record(rate, &setup);
+		part = out.counted / out.calls;
+		sum += part;
+		squares += part * part;
+	}
+	*spread = sqrt(squares / runs - sum / runs * sum / runs);
+	return sum / runs;
+}
+
+TEST(slices_are_unbiased)
+{
+	for (size_t i = 0; i < ARRAY_CNT(rates); i++) {
+		for (int way = 0; way < 4; way++) {
+			struct setup setup = {
+				.limit = 0.1, .known_end = way & 1, .busy = way & 2, .seconds = 20};
+			double spread, mean = mean_of(rates[i], setup, &spread);
+
+			/*
+			 * A window that holds both a slow and a fast piece of a target that is
+			 * always busy knows only how much it was slowed in all.
+			 */
+			if (setup.busy && rates[i] == pulse_rate)
+				CHECK(fabs(mean - 1) <= 0.1);
+			else
+				CHECK(fabs(mean - 1) <= 0.02);
+			/* The paced ones are right by design: five standard errors. */
+			if (!setup.busy)
+				CHECK(fabs(mean - 1) <= 5 * spread / 20 + 0.001);
+		}
+	}
+}
+
+TEST(there_is_a_slice_in_each_second)
+{
+	struct outcome out = record(
+		steady_rate,
+		&(struct setup){
+			.limit = 0.02, .known_end = true, .busy = true, .seconds = 60, .seed = 5});
+
+	CHECK(out.windows >= 60);
+	CHECK(out.longest_s < 0.2);
+}
+
+TEST(a_burst_is_long)
+{
+	struct setup setup = {.limit = 0.1,
+			      .bursts = true,
+			      .known_end = true,
+			      .busy = true,
+			      .seconds = 60,
+			      .seed = 5};
+	struct outcome out = record(steady_rate, &setup);
+
+	/* A tenth of the time by half of it: 12 s in three. */
+	CHECK_EQ(out.windows, 3);
+	CHECK(out.longest_s > 3 && out.longest_s < 5);
+	setup.known_end = false;
+	out = record(steady_rate, &setup);
+	CHECK(out.windows >= 8 && out.windows <= 13);
+	CHECK(out.longest_s >= 0.9 && out.longest_s < 1.6);
+}
+
+/* Even if the end comes before a burst is paid for, it is one piece. */
+TEST(a_short_recording_has_one_burst)
+{
+	struct outcome out = record(steady_rate, &(struct setup){.limit = 0.1,
+								 .bursts = true,
+								 .known_end = true,
+								 .busy = true,
+								 .seconds = 4,
+								 .seed = 5});
+
+	CHECK_EQ(out.windows, 1);
+	CHECK(out.seen_s > 0.6 && out.seen_s < 1.1);
+}

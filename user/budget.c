@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a limit, the clock, what probes and targets have used. Out: when to record. Keeps no resource
+ * and asks nobody, so that tests can run years of it against made-up loads.
+ *
+ * A window is planned from the past alone. What it costs more than planned, since the load rose, is
+ * taken from later ones; what it leaves is theirs only up to one period's worth.
+ */
+#include "budget.h"
+
+#include <math.h>
+
+#define SECOND_NS 1000000000LL
+
+/* The look at the beginning. */
+#define LOOK_NS (30 * 1000000LL)
+
+/* While all is recorded, a load that rises is noticed so soon. */
+#define WHOLE_NS (100 * 1000000LL)
+
+/* No window is shorter: probes take a millisecond or two to come and go. */
+#define WINDOW_MIN_NS (10 * 1000000LL)
+
+/* A recording whose end is known has up to so many bursts. */
+#define BURSTS 3
+
+/* Of a target that probes slow down, so much work at least goes on: else costs are too uncertain.
+ */
+#define OWN_MIN 0.02
+
+/* A burst that costs so many times what was planned is ended. */
+#define BURST_EXCESS 1.5
+
+/* xorshift64* (Vigna 2016); uniform in [0, 1). */
+static double next_random(struct budget *budget)
+{
+	budget->random ^= budget->random >> 12;
+	budget->random ^= budget->random << 25;
+	budget->random ^= budget->random >> 27;
+	return (double)(budget->random * 0x2545f4914f6cdd1dULL >> 11) * 0x1p-53;
+}
+
+void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,
+		  uint64_t seed)
+{
+	*budget = (struct budget){
+		.limit = limit,
+		.bursts = bursts,
+		.looking = true,
+		.end_ns = end_ns,
+		.step_ns = now_ns,
+		.period_ns = now_ns,
+		.length_ns = isinf(limit) ? INT64_MAX - now_ns : LOOK_NS,
+		.random = seed | 1,
+	};
+	budget->window_ns = budget->length_ns;
+}
+
+static bool is_whole(const struct budget *budget)
+{
+	return budget->window_ns >= budget->length_ns;
+}
+
+/* Is the moment `at` after the period's beginning inside the window? */
+static bool is_inside(const struct budget *budget, int64_t at_ns)
+{
+	int64_t end_ns = budget->offset_ns + budget->window_ns;
+
+	if (is_whole(budget))
+		return true;
+	return (at_ns >= budget->offset_ns && at_ns < end_ns) || at_ns < end_ns - budget->length_ns;
+}
+
+int64_t budget_next_ns(const struct budget *budget)
+{
+	int64_t end_ns = budget->offset_ns + budget->window_ns;
+	const int64_t borders[] = {
+		end_ns - budget->length_ns, /* above 0: the part at the other end */
+		budget->offset_ns,
+		end_ns,
+		budget->length_ns,
+	};
+	int64_t next_ns = budget->length_ns, at_ns = budget->step_ns - budget->period_ns;
+
+	if (isinf(budget->limit))
+		return INT64_MAX;
+	for (int i = 0; i < 4 && !is_whole(budget); i++)
+		if (borders[i] > at_ns && borders[i] < next_ns)
+			next_ns = borders[i];
+	/* A burst is looked after. */
+	if (budget->bursts && budget->opened_ns && next_ns > at_ns + WHOLE_NS)
+		next_ns = at_ns + WHOLE_NS;
+	return budget->period_ns + next_ns;
+}
+
+/* Adds what happened since the window was opened, and begins anew. */
+static void note_open(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	if (!budget->opened_ns)
+		return;
+	budget->on_probe_ns += load->probe_ns - budget->at_open.probe_ns;
+	budget->on_cpu_ns += load->cpu_ns - budget->at_open.cpu_ns;
+	budget->at_open = *load;
+	budget->seen_ns += now_ns - budget->opened_ns;
+	budget->total_seen_ns += now_ns - budget->opened_ns;
+	budget->opened_ns = now_ns;
+}
+
+void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	budget->opened_ns = now_ns;
+	budget->at_open = *load;
+	budget->window_cnt++;
+}
+
+void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	note_open(budget, now_ns, load);
+	budget->opened_ns = 0;
+}
+
+/* Half of an estimate is what was last seen; of a cost that rose, all. */
+static void learn(double *estimate, double value, bool is_cost)
+{
+	bool rose = is_cost && value > *estimate;
+
+	*estimate = *estimate > 0 && !rose ? (*estimate + value) / 2 : value;
+}
+
+/* What the period that ends taught of the load. */
+static void learn_load(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	int64_t elapsed_ns = now_ns - budget->period_ns;
+
+	if (elapsed_ns > 0)
+		learn(&budget->cpu_rate,
+		      (load->cpu_ns - budget->at_period.cpu_ns) / (double)elapsed_ns, false);
+	if (budget->seen_ns > 0)
+		learn(&budget->on_rate, budget->on_probe_ns / (double)budget->seen_ns, true);
+	if (budget->on_cpu_ns > 0)
+		learn(&budget->on_share, budget->on_probe_ns / budget->on_cpu_ns, true);
+}
+
+/* The share of the time that may be recorded by what is known; 1: all of it. */
+static double affordable(const struct budget *budget)
+{
+	double allowed = budget->limit * budget->cpu_rate;
+
+	return budget->on_rate > allowed ? allowed / budget->on_rate : 1;
+}
+
+/* How long the next period is. `debt_ns`: probe_ns spent beyond the limit, or less than 0. */
+static int64_t plan_length(const struct budget *budget, int64_t left_ns, double debt_ns)
+{
+	double part = affordable(budget),
+	       length_ns = part < 1 || !is_whole(budget) ? SECOND_NS : WHOLE_NS;
+	double allowed = budget->limit * budget->cpu_rate, cnt;
+
+	if (budget->bursts && part < 1) {
+		/* Long enough to pay for a second, and for what was spent before. */
+		length_ns = SECOND_NS / part;
+		if (debt_ns > 0 && allowed > 0)
+			length_ns += debt_ns / allowed;
+		if (length_ns < (double)left_ns / BURSTS && budget->looking)
+			length_ns = (double)left_ns / BURSTS;
+		if (length_ns < (double)budget->length_ns && !budget->looking)
+			length_ns = (double)budget->length_ns;
+	}
+	if (!budget->end_ns)
+		return (int64_t)fmin(length_ns, 0x1p60);
+	/* All have the same length; a burst's is hardly shorter than it must be. */
+	cnt = (double)left_ns / length_ns + (budget->bursts ? 0.1 : 0.5);
+	return (int64_t)((double)left_ns / fmax(1, floor(cnt)));
+}
+
+/* Plans the period that begins at `now`. */
+static void plan(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	double debt_ns = load->probe_ns - budget->limit * load->cpu_ns, allowed_ns;
+	int64_t left_ns = budget->end_ns > now_ns ? budget->end_ns - now_ns : SECOND_NS;
+	bool is_first_burst = budget->bursts && budget->looking;
+	/* Slices grow slowly: the load may be rising, and they are not cut. */
+	double grown =
+		budget->bursts ? 1 : 2 * (double)budget->window_ns / (double)budget->length_ns;
+
+	budget->length_ns = plan_length(budget, left_ns, debt_ns);
+	budget->window_ns = budget->length_ns;
+	budget->offset_ns = 0;
+	if (grown < 1)
+		budget->window_ns = (int64_t)(grown * (double)budget->length_ns);
+	else if (affordable(budget) >= 1)
+		return;
+	/* The look is its beginning. */
+	if (is_first_burst)
+		budget->length_ns += now_ns - budget->period_ns;
+	allowed_ns = budget->limit * budget->cpu_rate * (double)budget->length_ns;
+	allowed_ns -= fmax(debt_ns, -allowed_ns);
+	budget->window_ns = (int64_t)fmin(allowed_ns / budget->on_rate, (double)budget->window_ns);
+	if (budget->window_ns < WINDOW_MIN_NS)
+		budget->window_ns = WINDOW_MIN_NS;
+	budget->is_partial |= !is_whole(budget);
+	if (is_whole(budget) || is_first_burst)
+		return;
+	budget->offset_ns =
+		(int64_t)(next_random(budget) *
+			  (double)(budget->length_ns - (budget->bursts ? budget->window_ns : 0)));
+}
+
+/*
+ * The share of the period's work that was seen, if `part` of its time was. How fast the target
+ * worked inside, compared with outside, is due to the probes as far as they can explain it, and no
+ * further: a load that changes by itself makes the same difference.
+ */
+static double work_seen(const struct budget *budget, double part, int64_t now_ns,
+			const struct budget_load *load)
+{
+	double outside_ns = (double)(now_ns - budget->period_ns - budget->seen_ns);
+	double outside_cpu_ns = load->cpu_ns - budget->at_period.cpu_ns - budget->on_cpu_ns;
+	double own_ns = budget->on_cpu_ns - budget->on_probe_ns, speed = 1;
+
+	if (part <= 0 || part >= 1 || budget->seen_ns <= 0)
+		return part;
+	if (outside_cpu_ns > 0 && outside_ns > 0)
+		speed = own_ns / (double)budget->seen_ns / (outside_cpu_ns / outside_ns);
+	if (budget->on_cpu_ns > 0)
+		speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
+	speed = fmin(speed, 1);
+	return part * speed / (part * speed + 1 - part);
+}
+
+/* Ends the period and plans the next one. */
+static void turn(struct budget *budget, int64_t now_ns, const struct budget_load *load,
+		 struct budget_step *step)
+{
+	bool was_whole = is_whole(budget), was_open = budget->opened_ns;
+
+	note_open(budget, now_ns, load);
+	learn_load(budget, now_ns, load);
+	step->coverage = 1;
+	if (!was_whole)
+		step->coverage = work_seen(
+			budget, (double)budget->seen_ns / (double)(now_ns - budget->period_ns),
+			now_ns, load);
+	plan(budget, now_ns, load);
+	/* Whole periods in a row are one; so are the look and the burst that it turns into. */
+	step->settle = !was_open || !was_whole ||
+		       (!is_whole(budget) && !(budget->bursts && budget->looking));
+	budget->looking = false;
+	if (!step->settle && !is_whole(budget))
+		return;
+	budget->period_ns = now_ns;
+	budget->at_period = *load;
+	budget->seen_ns = 0;
+	budget->on_probe_ns = budget->on_cpu_ns = 0;
+}
+
+/* A burst that the target makes dearer than was planned ends early. */
+static void guard_burst(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	double planned_ns = budget->on_rate * (double)budget->window_ns;
+
+	note_open(budget, now_ns, load);
+	if (budget->on_probe_ns > BURST_EXCESS * planned_ns)
+		budget->window_ns = now_ns - budget->period_ns - budget->offset_ns;
+}
+
+struct budget_step budget_step(struct budget *budget, int64_t now_ns,
+			       const struct budget_load *load)
+{
+	struct budget_step step = {0};
+	bool inside;
+
+	budget->step_ns = now_ns;
+	if (isinf(budget->limit)) {
+		step.open = !budget->opened_ns;
+		return step;
+	}
+	if (now_ns - budget->period_ns >= budget->length_ns)
+		turn(budget, now_ns, load, &step);
+	else if (budget->bursts && budget->opened_ns && !is_whole(budget))
+		guard_burst(budget, now_ns, load);
+	inside = is_inside(budget, now_ns - budget->period_ns);
+	step.close = budget->opened_ns && (!inside || step.settle);
+	step.open = inside && (!budget->opened_ns || step.close);
+	return step;
+}
+
+/* Nanoseconds of the window that lie before `at_ns` of the period. */
+static int64_t planned_before(const struct budget *budget, int64_t at_ns)
+{
+	int64_t end_ns = budget->offset_ns + budget->window_ns;
+	int64_t wrapped_ns = end_ns > budget->length_ns ? end_ns - budget->length_ns : 0;
+	int64_t planned_ns = at_ns < wrapped_ns ? at_ns : wrapped_ns;
+
+	if (at_ns > budget->offset_ns)
+		planned_ns += (at_ns < end_ns ? at_ns : end_ns) - budget->offset_ns;
+	return planned_ns;
+}
+
+double budget_finish(const struct budget *budget, int64_t now_ns, const struct budget_load *load)
+{
+	int64_t elapsed_ns = now_ns - budget->period_ns, planned_ns;
+	double part;
+
+	if (isinf(budget->limit) || is_whole(budget) || elapsed_ns <= 0)
+		return 1;
+	if (budget->bursts)
+		return work_seen(budget, (double)budget->seen_ns / (double)elapsed_ns, now_ns,
+				 load);
+	/* Whether the period's end was reached has nothing to do with where the window was. */
+	planned_ns = planned_before(budget, elapsed_ns);
+	if (planned_ns <= 0)
+		return 0;
+	part = (double)budget->window_ns / (double)budget->length_ns * (double)budget->seen_ns /
+	       (double)planned_ns;
+	return work_seen(budget, part, now_ns, load);
+}
+
+double budget_rate_factor(const struct budget *budget)
+{
+	if (budget->bursts || is_whole(budget))
+		return 1;
+	return (double)budget->window_ns / (double)budget->length_ns;
+}

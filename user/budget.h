@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The overhead contract: decides when probes are in place, so that their cost stays below a share
+ * of the processor time of the targets. Pure arithmetic over times and loads that the caller
+ * measures; times are monotonic nanoseconds.
+ *
+ * Time is cut into periods, and each has a window in which everything is recorded: all of it if
+ * that is affordable, else as much as is, which the cost of earlier windows tells.
+ *   slices  (allocs)  a period a second; the window begins anywhere and goes on at the other end,
+ * so that each moment has the same chance to be seen. Counts divided by the share of the period
+ * that was seen are unbiased (Horvitz-Thompson). bursts  (in use)  one window of a second or more a
+ * period, never divided: what was allocated in it and is alive at its end is known. The first
+ * period is a short look that tells what there is to pay.
+ *
+ * Probes slow a target that always has something to do: in a window it does less than in as much
+ * time outside, and the share of the period's time that was seen is not the share of its work. Its
+ * own work, processor time less what the probes took, is known for both sides and tells the two
+ * apart. That is as exact as the cost of a probe is known, times on_share / (1 - on_share).
+ */
+#ifndef BUDGET_H
+#define BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is spent and by whom, since the start; never falls. */
+struct budget_load {
+	double probe_ns; /* of all hits, at the calibrated costs */
+	double cpu_ns;	 /* of the targets, the probes' included */
+};
+
+/* The plan and what is known; for budget.c, and for tests and reports to read. */
+struct budget {
+	double limit; /* share of the targets' time, above 0; INFINITY: none */
+	bool bursts;
+	bool looking;	   /* in the first period */
+	bool is_partial;   /* not all of the time was, or will be, recorded */
+	int64_t end_ns;	   /* of the recording; 0: unknown */
+	int64_t step_ns;   /* of the last step */
+	int64_t period_ns; /* where the period begins */
+	int64_t length_ns;
+	int64_t window_ns; /* of the period; length_ns: all of it */
+	int64_t offset_ns; /* where in the period the window begins */
+	int64_t opened_ns; /* since when the window is open, or the period, if later; 0: closed */
+	int64_t seen_ns;   /* of this period, for how long it was open */
+	int64_t total_seen_ns;
+	uint32_t window_cnt; /* windows that were opened */
+	double on_rate;	     /* cost of being open: probe_ns per nanosecond; the latest estimate */
+	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
+	double cpu_rate;     /* cpu_ns per nanosecond */
+	struct budget_load at_open, at_period;
+	double on_probe_ns, on_cpu_ns; /* while open, in this period */
+	uint64_t random;	       /* state of the generator */
+};
+
+/* What the caller is to do now, in this order. */
+struct budget_step {
+	bool close;	 /* end the window: stop recording, take the probes out */
+	bool settle;	 /* a period ended: count what was seen in it */
+	double coverage; /* share of that period's work that was seen, 0..1; 0: nothing was */
+	bool open;	 /* begin a window: put the probes in, record */
+};
+
+/*
+ * Begins at `now`: the first step of budget_step() follows at once. `end_ns` 0: nobody knows.
+ * `seed` is for the windows' places.
+ */
+void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,
+		  uint64_t seed);
+
+/* When budget_step() is to be called next; INT64_MAX: never, all of it is recorded. */
+int64_t budget_next_ns(const struct budget *budget);
+
+/* The step that is due at `now`. Windows that it says to open or close must be reported. */
+struct budget_step budget_step(struct budget *budget, int64_t now_ns,
+			       const struct budget_load *load);
+
+/* The window is open since `now`: recording goes on. */
+void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load);
+
+/* It was closed at `now`. */
+void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_load *load);
+
+/* The recording ended, and the last window with it: the coverage of what is not settled yet. */
+double budget_finish(const struct budget *budget, int64_t now_ns, const struct budget_load *load);
+
+/*
+ * What the period's rate is to be multiplied with, at most 1: fewer bytes per sample in a slice
+ * give as many samples as all of the period would.
+ */
+double budget_rate_factor(const struct budget *budget);
+
+#endif

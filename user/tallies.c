@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: descriptors of hash maps. Out: their entries, by the batch operations of BPF (Linux 5.6),
+ * which walk bucket by bucket: an entry that comes or goes meanwhile is seen or not, no other is
+ * missed.
+ */
+#include "tallies.h"
+
+#include "cleanup.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+
+/* Entries of a batch at first; a bucket with more asks for more. */
+#define BATCH 1024
+
+int tallies_counters(const struct tallies *tallies, uint64_t counters[static HB_COUNTER_CNT])
+{
+	int cpus = libbpf_num_possible_cpus();
+	_cleanup_free_ uint64_t *values = cpus < 1 ? NULL : calloc(cpus, sizeof(*values));
+
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < HB_COUNTER_CNT; i++) {
+		if (bpf_map_lookup_elem(tallies->counters, &i, values))
+			return -errno;
+		counters[i] = 0;
+		for (int cpu = 0; cpu < cpus; cpu++)
+			counters[i] += values[cpu];
+	}
+	return 0;
+}
+
+int tallies_zero_counters(const struct tallies *tallies)
+{
+	int cpus = libbpf_num_possible_cpus();
+	_cleanup_free_ uint64_t *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
+
+	if (!zero)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < HB_COUNTER_CNT; i++)
+		if (bpf_map_update_elem(tallies->counters, &i, zero, 0))
+			return -errno;
+	return 0;
+}
+
+/* A map and what is done with its entries. */
+struct walk {
+	int fd;
+	size_t key_bytes, value_bytes;
+	int (*batch)(int fd, void *in, void *out, void *keys, void *values, __u32 *cnt,
+		     const struct bpf_map_batch_opts *opts);
+	tallies_fn *fn; /* NULL: nothing */
+	void *data;
+};
+
+static int deliver(const struct walk *walk, const char *keys, const char *values, __u32 cnt)
+{
+	int err = 0;
+
+	for (__u32 i = 0; walk->fn && i < cnt && !err; i++)
+		err = walk->fn(keys + i * walk->key_bytes, values + i * walk->value_bytes,
+			       walk->data);
+	return err;
+}
+
+/* The whole map, `cap` entries at a time. -ENOSPC: a bucket holds more; some may be done already.
+ */
+static int walk_map(const struct walk *walk, __u32 cap, __u32 *position, bool *started)
+{
+	_cleanup_free_ char *keys = calloc(cap, walk->key_bytes);
+	_cleanup_free_ char *values = calloc(cap, walk->value_bytes);
+	int err = 0;
+
+	if (!keys || !values)
+		return -ENOMEM;
+	while (!err) {
+		__u32 cnt = cap, next = 0;
+		int deliver_err;
+
+		err = walk->batch(walk->fd, *started ? position : NULL, &next, keys, values, &cnt,
+				  NULL);
+		if (err == -EINTR) {
+			err = 0;
+			continue;
+		}
+		if (err && err != -ENOENT)
+			return err;
+		deliver_err = deliver(walk, keys, values, cnt);
+		if (deliver_err)
+			return deliver_err;
+		*position = next;
+		*started = true;
+	}
+	return 0; /* -ENOENT: the end */
+}
+
+static int walk_all(const struct walk *walk)
+{
+	__u32 position = 0;
+	bool started = false;
+	int err = -ENOSPC;
+
+	for (__u32 cap = BATCH; err == -ENOSPC && cap; cap *= 2)
+		err = walk_map(walk, cap, &position, &started);
+	return err;
+}
+
+int tallies_each_site(const struct tallies *tallies, tallies_fn *fn, void *data)
+{
+	return walk_all(&(struct walk){tallies->sites, sizeof(struct hb_site_key),
+				       sizeof(struct hb_site), bpf_map_lookup_batch, fn, data});
+}
+
+int tallies_take_sites(const struct tallies *tallies, tallies_fn *fn, void *data)
+{
+	return walk_all(&(struct walk){tallies->sites, sizeof(struct hb_site_key),
+				       sizeof(struct hb_site), bpf_map_lookup_and_delete_batch, fn,
+				       data});
+}
+
+int tallies_each_stack(const struct tallies *tallies, tallies_fn *fn, void *data)
+{
+	return walk_all(&(struct walk){tallies->stacks, sizeof(__u64), tallies->stack_bytes,
+				       bpf_map_lookup_batch, fn, data});
+}
+
+int tallies_clear_live(const struct tallies *tallies)
+{
+	return walk_all(&(struct walk){tallies->live, sizeof(struct hb_live_key),
+				       sizeof(struct hb_live), bpf_map_lookup_and_delete_batch,
+				       NULL, NULL});
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The maps in which BPF counts, read and emptied in large pieces.
+ */
+#ifndef TALLIES_H
+#define TALLIES_H
+
+#include "../bpf/abi.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Descriptors of the maps, borrowed from the skeleton. */
+struct tallies {
+	int counters, sites, live, stacks;
+	size_t stack_bytes; /* of a value of `stacks` */
+};
+
+/* Sums the counters over CPUs. 0 or -errno. */
+int tallies_counters(const struct tallies *tallies, uint64_t counters[static HB_COUNTER_CNT]);
+
+/* Sets them to zero. 0 or -errno. */
+int tallies_zero_counters(const struct tallies *tallies);
+
+/* Gets an entry of `sites` or of `stacks`; not 0 ends the walk. Both live until it returns. */
+typedef int tallies_fn(const void *key, const void *value, void *data);
+
+/* Calls fn for each site. 0, what fn returned, or -errno. Nobody may count meanwhile. */
+int tallies_each_site(const struct tallies *tallies, tallies_fn *fn, void *data);
+
+/* The same, and takes it out of the map. What fn refused is gone, too. */
+int tallies_take_sites(const struct tallies *tallies, tallies_fn *fn, void *data);
+
+/* Calls fn for each stack, an hb_stack as far as its `cnt` says. 0, what fn returned, or -errno. */
+int tallies_each_stack(const struct tallies *tallies, tallies_fn *fn, void *data);
+
+/* Empties `live`. 0 or -errno. */
+int tallies_clear_live(const struct tallies *tallies);
+
+#endif

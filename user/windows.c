@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a session whose probes are in place. Out: heaps. What the probes cost is what they were hit
+ * times what a hit was measured to cost; what the targets use is the kernel's processor time clock
+ * of each process.
+ */
+#include "windows.h"
+
+#include "budget.h"
+#include "cleanup.h"
+#include "heap.h"
+#include "log.h"
+#include "opts.h"
+#include "session.h"
+#include "target.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/random.h>
+#include <time.h>
+
+struct windows {
+	struct session *session;
+	struct budget budget;
+	double before_ns;    /* processor time of the targets before the recording */
+	struct heap **heaps; /* owned; one per target of the session */
+};
+
+DEFINE_CLEANUP(windows, struct windows, windows_free)
+
+void windows_free(struct windows *windows)
+{
+	if (!windows)
+		return;
+	for (size_t i = 0; windows->heaps && i < windows->session->target_cnt; i++)
+		heap_free(windows->heaps[i]);
+	free(windows->heaps);
+	free(windows);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* What was spent and used until now. Without a limit nobody asks. */
+static int read_load(struct windows *windows, struct budget_load *load)
+{
+	struct session *session = windows->session;
+	uint64_t counters[HB_COUNTER_CNT];
+	int err;
+
+	*load = (struct budget_load){0};
+	if (isinf(windows->budget.limit))
+		return 0;
+	err = loader_counters(session->loader, counters);
+	if (err)
+		return err;
+	load->probe_ns = loader_spent_ns(&session->cost, counters);
+	load->cpu_ns = -windows->before_ns;
+	for (size_t i = 0; i < session->target_cnt; i++)
+		load->cpu_ns += target_cpu_ns(session->targets[i]);
+	return 0;
+}
+
+static struct heap *heap_of(pid_t tgid, void *data)
+{
+	const struct windows *windows = data;
+
+	for (size_t i = 0; i < windows->session->target_cnt; i++)
+		if (windows->session->targets[i]->tgid == tgid)
+			return windows->heaps[i];
+	return NULL;
+}
+
+/* With every probe in place, and the mappings known. */
+static int open_window(struct windows *windows)
+{
+	struct session *session = windows->session;
+	double rate = budget_rate_factor(&windows->budget) * (double)session->opts->rate_bytes;
+	struct budget_load load;
+	int err;
+
+	if (windows->budget.window_cnt) {
+		err = session_arm(session);
+		if (err)
+			return err;
+	}
+	err = read_load(windows, &load);
+	if (err)
+		return err;
+	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
+	loader_window(session->loader, true);
+	budget_opened(&windows->budget, now_ns(), &load);
+	return 0;
+}
+
+/* `keep`: the next one follows at once, and the probes may stay. */
+static int close_window(struct windows *windows, bool keep)
+{
+	struct budget_load load;
+
+	loader_window(windows->session->loader, false);
+	if (!keep)
+		loader_disarm(windows->session->loader);
+	if (read_load(windows, &load))
+		return -EIO;
+	budget_closed(&windows->budget, now_ns(), &load);
+	return 0;
+}
+
+static int take_step(struct windows *windows)
+{
+	struct budget_load load;
+	struct budget_step step;
+	int err = read_load(windows, &load);
+
+	if (err)
+		return err;
+	step = budget_step(&windows->budget, now_ns(), &load);
+	if (step.settle || step.open || step.close)
+		log_debug("%s%s%swindow %.0f of %.0f ms, cost %.3f of %.3f CPUs, spent %.1f of "
+			  "%.1f ms",
+			  step.close ? "close " : "", step.settle ? "settle " : "",
+			  step.open ? "open " : "", windows->budget.window_ns / 1e6,
+			  windows->budget.length_ns / 1e6, windows->budget.on_rate,
+			  windows->budget.cpu_rate, load.probe_ns / 1e6, load.cpu_ns / 1e6);
+	if (step.close)
+		err = close_window(windows, step.open);
+	if (!err && step.settle)
+		err = loader_settle(windows->session->loader, step.coverage, heap_of, windows);
+	if (!err && step.open)
+		err = open_window(windows);
+	return err;
+}
+
+int windows_step(struct windows *windows)
+{
+	return now_ns() < budget_next_ns(&windows->budget) ? 0 : take_step(windows);
+}
+
+int windows_wait_ms(const struct windows *windows)
+{
+	int64_t next_ns = budget_next_ns(&windows->budget), left_ns;
+
+	if (next_ns == INT64_MAX)
+		return -1;
+	left_ns = next_ns - now_ns();
+	return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
+}
+
+int windows_start(struct session *session, int64_t duration_ns, struct windows **out)
+{
+	struct windows *windows _cleanup_(cleanup_windows) = calloc(1, sizeof(*windows));
+	bool bursts = session->track_live;
+	int64_t start_ns = now_ns();
+	uint64_t seed;
+
+	if (!windows)
+		return -ENOMEM;
+	windows->session = session;
+	windows->heaps = calloc(session->target_cnt + 1, sizeof(*windows->heaps));
+	for (size_t i = 0; windows->heaps && i < session->target_cnt; i++) {
+		windows->heaps[i] = heap_new();
+		if (!windows->heaps[i])
+			return log_fail(ENOMEM, "cannot record");
+	}
+	if (!windows->heaps || getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return log_fail(ENOMEM, "cannot record");
+	budget_start(&windows->budget, session->opts->max_overhead, bursts, start_ns,
+		     duration_ns ? start_ns + duration_ns : 0, seed);
+	for (size_t i = 0; i < session->target_cnt; i++)
+		windows->before_ns += target_cpu_ns(session->targets[i]);
+	if (take_step(windows))
+		return -EIO;
+	*out = take_ptr(windows);
+	return 0;
+}
+
+int windows_end(struct windows *windows)
+{
+	struct session *session = windows->session;
+	struct budget_load load;
+	int64_t end_ns;
+	int err = 0;
+
+	if (windows->budget.opened_ns)
+		err = close_window(windows, false);
+	end_ns = now_ns();
+	if (!err)
+		err = read_load(windows, &load);
+	loader_detach(session->loader);
+	if (err)
+		return err;
+	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
+			    heap_of, windows);
+	for (size_t i = 0; i < session->target_cnt && !err; i++)
+		err = loader_read_stacks(session->loader, session->targets[i]->tgid,
+					 windows->heaps[i]);
+	return err;
+}
+
+struct heap *windows_heap(const struct windows *windows, size_t i)
+{
+	return windows->heaps[i];
+}
+
+struct profile_coverage windows_coverage(const struct windows *windows)
+{
+	const struct budget *budget = &windows->budget;
+
+	if (!budget->is_partial)
+		return (struct profile_coverage){0};
+	return (struct profile_coverage){
+		.window_cnt = budget->window_cnt,
+		.seen_ns = budget->total_seen_ns,
+		.full_share = budget->on_share,
+		.bursts = budget->bursts,
+	};
+}
