@@ -8,6 +8,7 @@ The tests' second opinion: it shares no code with heapbpf or with pprof.
     pprof_read.py compare [--only] [--within TYPE] TRUTH PROFILE
     pprof_read.py cum PROFILE              function and its cumulative values
     pprof_read.py stacks PROFILE           values, object size, leaf;...;root
+    pprof_read.py chains TRUTH PROFILE FILE  stacks are those that the target FILE told
     pprof_read.py total PROFILE TYPE       sum of a sample type
     pprof_read.py types|mappings|comments|facts|functions PROFILE
     pprof_read.py paths PROFILE            stacks of the target `paths` carry their own size
@@ -305,6 +306,92 @@ def valid_locations(profile):
             yield "mapping [uprobes]"
 
 
+class Frame:
+    """One function of a stack; `place`: "own" (the target's file), "foreign", "nowhere", "mark"."""
+
+    def __init__(self, name, place):
+        self.name = name
+        self.place = place
+
+    def fits(self, token):
+        """Is it what a token of tests/targets/frames.h means?"""
+        if token == "*":
+            return self.place == "foreign"
+        if token == "?":
+            return self.place == "nowhere"
+        if token == "=":
+            return self.place == "own" and self.name.startswith("0x")
+        if token.startswith("["):
+            return self.place == "mark" and self.name == token
+        return self.name in token.split("|")
+
+
+def frames_of(profile, sample, program):
+    """The frames of a sample, leaf first."""
+    frames = []
+    for location in sample["locations"]:
+        place = "nowhere" if location.address else "mark"
+        if location.mapping_id:
+            own = profile.mappings[location.mapping_id]["file"].endswith(program)
+            place = "own" if own else "foreign"
+        frames += [Frame(base_name(name), place) for name in location.names()]
+    return frames
+
+
+def tokens_of(text):
+    """The tokens of a chain, name{n} written out."""
+    tokens = []
+    for word in text.split(";"):
+        repeated = re.fullmatch(r"(.*)\{(\d+)\}", word)
+        tokens += [repeated[1]] * int(repeated[2]) if repeated else [word]
+    return tokens
+
+
+def fits(frames, tokens):
+    """Do the tokens describe all the frames?"""
+    # States: the tokens that may be the current one.
+    states = {0}
+    for frame in frames:
+        after = set()
+        for state in states:
+            if state < len(tokens) and frame.fits(tokens[state]):
+                after.add(state + 1)
+            if state and tokens[state - 1] == "*" and frame.fits("*"):
+                after.add(state)
+        states = after
+    return len(tokens) in states
+
+
+def chains(truth_path, profile_path, program):
+    """Every CHAIN of the truth is there, alone with its size; prints how many of which end."""
+    profile = Profile(profile_path)
+    by_size = collections.defaultdict(list)
+    for sample in profile.samples:
+        by_size[sample["bytes"]].append(sample)
+    ends = collections.Counter()
+    wrong = 0
+    with open(truth_path, encoding="utf-8") as lines:
+        truth = [line.split(maxsplit=3) for line in lines if line.startswith("CHAIN ")]
+    for _, size, objects, text in truth:
+        alternatives = [tokens_of(chain) for chain in text.strip().split(" or ")]
+        count = 0
+        for sample in by_size[int(size)]:
+            frames = frames_of(profile, sample, program)
+            if any(fits(frames, tokens) for tokens in alternatives):
+                ends[frames[-1].name] += sample["values"][0]
+                count += sample["values"][0]
+                continue
+            print(f"{size}: {';'.join(frame.name for frame in frames)}\n"
+                  f"   not {text}", file=sys.stderr)
+            wrong += 1
+        if count != int(objects):
+            print(f"{size}: {count} objects, not {objects}, of {text}", file=sys.stderr)
+            wrong += 1
+    for end, count in sorted(ends.items()):
+        print(count, end)
+    return wrong or not truth
+
+
 def paths(profile):
     """Each stack of step_a/step_b calls encodes its object's size: bit n is the n-th call."""
     sizes = {}
@@ -410,6 +497,8 @@ def main(args):
         only = "--only" in args
         within = args[args.index("--within") + 1] if "--within" in args else None
         return 1 if compare(*args[-2:], only, within) else 0
+    if command == "chains":
+        return 1 if chains(*args) else 0
     if command == "estimates":
         estimates(*args)
         return 0

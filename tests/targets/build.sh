@@ -10,7 +10,8 @@ out=${BUILD:-../../build}/targets
 mkdir -p "$out"
 for source in *.c *.cc; do
 	program=$out/${source%.*}
-	if [[ $program -nt $source && $program -nt truth.h && $program -nt build.sh ]]; then
+	if [[ $program -nt $source && $program -nt truth.h && $program -nt frames.h &&
+		$program -nt build.sh ]]; then
 		continue
 	fi
 	compiler=${CC:-cc}
