@@ -43,6 +43,8 @@ dev_packages=(
 	libmimalloc-dev
 	lld
 	mandoc
+	mariadb-client-core
+	mariadb-server-core
 	mount
 	musl-tools
 	nginx
@@ -53,6 +55,8 @@ dev_packages=(
 	procps
 	python3
 	qemu-system-x86
+	redis-server
+	redis-tools
 	rustc
 	shellcheck
 	sqlite3

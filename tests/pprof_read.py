@@ -11,6 +11,7 @@ The tests' second opinion: it shares no code with heapbpf or with pprof.
     pprof_read.py chains TRUTH PROFILE FILE  stacks are those that the target FILE told
     pprof_read.py total PROFILE TYPE       sum of a sample type
     pprof_read.py types|mappings|comments|facts|functions PROFILE
+    pprof_read.py roots PROFILE            objects and the outermost function of their stacks
     pprof_read.py paths PROFILE            stacks of the target `paths` carry their own size
     pprof_read.py estimates TRUTH PROFILE  replicates of the target `mix` against theory
 
@@ -22,6 +23,7 @@ import collections
 import gzip
 import math
 import re
+import struct
 import sys
 
 TYPES = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
@@ -392,6 +394,43 @@ def chains(truth_path, profile_path, program):
     return wrong or not truth
 
 
+def entry_offset(path):
+    """Offset in an ELF file of the code that it starts with; -1: it has none."""
+    with open(path, "rb") as file:
+        image = file.read(64 + 56 * 64)
+    if image[:5] != b"\x7fELF\x02":
+        return -1
+    entry, headers = struct.unpack_from("<QQ", image, 24)
+    size, count = struct.unpack_from("<HH", image, 54)
+    for n in range(count):
+        kind, _, offset, vma, _, length = struct.unpack_from("<IIQQQQ", image, headers + n * size)
+        if kind == 1 and vma <= entry < vma + length:
+            return entry - vma + offset
+    return -1
+
+
+def root_of(profile, sample):
+    """The outermost function; "entry" where the kernel starts a program, named or not."""
+    root = sample["locations"][-1]
+    mapping = profile.mappings.get(root.mapping_id)
+    if mapping and mapping["file"].startswith("/"):
+        entry = entry_offset(mapping["file"])
+        offset = root.address - mapping["start"] + mapping["offset"]
+        # _start is shorter than this.
+        if 0 <= entry <= offset < entry + 48:
+            return "entry"
+    return root.names()[-1]
+
+
+def roots(profile):
+    """Prints how many objects have stacks that end where."""
+    count = collections.Counter()
+    for sample in profile.samples:
+        count[root_of(profile, sample)] += sample["values"][0]
+    for name, objects in count.most_common():
+        print(objects, name)
+
+
 def paths(profile):
     """Each stack of step_a/step_b calls encodes its object's size: bit n is the n-th call."""
     sizes = {}
@@ -512,6 +551,9 @@ def main(args):
         return 1 if complaints else 0
     if command == "paths":
         return paths(profile)
+    if command == "roots":
+        roots(profile)
+        return 0
     if command == "total":
         column = profile.column(args[1])
         print(sum(sample["values"][column] for sample in profile.samples))

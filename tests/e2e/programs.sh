@@ -6,18 +6,26 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# plausible TYPE REGEX: bytes of TYPE were seen below a function that matches, and at least 99 of
-# 100 stacks were walked to their end.
+# Where threads begin.
+roots='entry|_start|clone|clone3|__clone3'
+
+# plausible TYPE REGEX: bytes of TYPE were seen below a function that matches, and 99.9 percent of all
+# samples have a stack that was walked to where its thread began.
 plausible() {
-	local complete stored
+	local complete all
 
 	reader valid p.pb.gz
 	(($(reader total p.pb.gz "$1") > 0)) || fail "no $1"
 	reader stacks p.pb.gz >walked
 	grep -qE "$2" walked || fail "no stack with $2"
-	stored=$(lines walked)
-	complete=$(grep -cv '\[[a-z_ ]*\]$' walked || true)
-	((complete * 100 >= stored * 99)) || fail "$complete of $stored stacks are complete"
+	read -r complete _ all _ < <(reader comments p.pb.gz | grep 'stacks complete$')
+	((all > 100)) || fail "$all samples are no sample"
+	((complete * 1000 >= all * 999)) || fail "$complete of $all stacks are complete"
+	reader roots p.pb.gz >ends
+	awk -v roots="^($roots)\$" '
+		$2 ~ roots { good += $1 }
+		{ all += $1 }
+		END { exit good * 1000 < all * 999 }' ends || fail "roots: $(<ends)"
 }
 
 test_sqlite3() {
@@ -66,7 +74,7 @@ print("DONE", flush=True)
 sys.stdin.read(1)
 ' "$objects"
 	rss=$(resident)
-	heapbpf_start -p "$target_pid" -o p.pb.gz
+	heapbpf_start -p "$target_pid" -r 8K -o p.pb.gz
 	target_go
 	equal "$(target_await DONE)" $((objects * 100)) "answer of python"
 	heapbpf_stop
@@ -137,6 +145,56 @@ test_nginx_worker() {
 	(($(reader total p.pb.gz alloc_objects) >= 500))
 	kill "$nginx_master"
 	wait "$nginx_master" || true
+}
+
+test_redis() {
+	local redis=(redis-cli -s "$test_dir/socket")
+
+	need redis-server redis-cli redis-benchmark
+	redis-server --port 0 --unixsocket "$test_dir/socket" --save "" --dir "$test_dir" >messages &
+	pids+=($!)
+	eventually "${redis[@]}" ping >answer
+	heapbpf_start -p "${pids[-1]}" -r 1 -o p.pb.gz
+	redis-benchmark -s "$test_dir/socket" -q -n 3000 -c 20 -r 500 -t set,lpush,lrange_100,hset,zadd \
+		>bench
+	"${redis[@]}" eval 'local t = {} for i = 1, 2000 do t[i] = "x" .. i end
+		redis.call("rpush", "list", unpack(t)) return redis.call("llen", "list")' 0 >answer
+	heapbpf_stop
+	whole
+	equal "$(<answer)" 2000 "answer of redis"
+	plausible alloc_space 'zmalloc|redis|sds|0x'
+	plausible inuse_space 'createObject|zmalloc|0x'
+	"${redis[@]}" shutdown nosave || true
+}
+
+test_mariadb() {
+	local sql=(mariadb --no-defaults -S "$test_dir/socket" -u root -N -B) server options
+
+	need mariadbd mariadb mariadb-install-db
+	options=(--no-defaults --user=root --datadir="$test_dir/db" --innodb-buffer-pool-size=16M)
+	mariadb-install-db "${options[@]}" --auth-root-authentication-method=normal \
+		--skip-test-db >messages 2>&1
+	mariadbd "${options[@]}" --socket="$test_dir/socket" --skip-networking --pid-file=pid \
+		>>messages 2>&1 &
+	server=$!
+	pids+=("$server")
+	eventually "${sql[@]}" -e 'select 1' >/dev/null
+	heapbpf_start -p "$server" -r 1 -o p.pb.gz
+	"${sql[@]}" >answer <<-'END'
+		create database d;
+		use d;
+		create table t(id int primary key, name varchar(40), body blob) engine=innodb;
+		insert into t select seq, concat('name ', seq), repeat('x', seq % 300) from seq_1_to_5000;
+		create index by_name on t(name);
+		select count(*), sum(length(body)), max(name) from t;
+		select a.id from t a join t b on a.id = b.id order by b.name desc limit 1;
+	END
+	heapbpf_stop
+	whole
+	equal "$(tr '\t\n' '  ' <answer)" "5000 737700 name 999 999 " "answer of mariadb"
+	plausible alloc_space 'my_malloc|Query|mariadbd|0x'
+	kill "$server"
+	wait "$server" || true
 }
 
 as_postgres() {
