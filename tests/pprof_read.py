@@ -323,8 +323,10 @@ class Frame:
             return self.place == "nowhere"
         if token == "=":
             return self.place == "own" and self.name.startswith("0x")
+        if token == "!":
+            return self.place in ("own", "foreign")
         if token.startswith("["):
-            return self.place == "mark" and self.name == token
+            return self.place == "mark" and self.name in token.split("|")
         return self.name in token.split("|")
 
 

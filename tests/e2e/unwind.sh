@@ -156,4 +156,78 @@ test_cut_stacks() {
 	done
 }
 
+# A C library without call frame information: the program's own frames, and no claim beyond them.
+test_musl() {
+	need musl-gcc
+	musl-gcc -O2 -g -fomit-frame-pointer -fno-builtin -o musl "$TESTS/targets/no_cfi_below.c"
+	watch ./musl
+	chains /musl
+	record no_cfi_below
+	chains /no_cfi_below
+}
+
+# Go's frames below C's, C's below Go's, by frame pointer and across a switch of stacks.
+test_cgo() {
+	local go
+
+	go_command >/dev/null
+	go=$(go_command)
+	need cc
+	cp "$TESTS/targets/cgo.go" .
+	GOCACHE=$test_dir/cache GO111MODULE=off "$go" build -o cgo cgo.go
+	watch ./cgo
+	chains /cgo
+	matches "$(<notes)" "frames walked by frame pointer = [1-9]" "comments"
+}
+
+# js_frames SIZE: how many frames of JavaScript are on the stack of that object, interpreted or made
+# at run time.
+js_frames() {
+	reader stacks p.pb.gz | awk -v size="$1" '$5 == size' >js
+	equal "$(lines js)" 1 "stacks of $1 bytes"
+	grep -oE '(^|;)(Builtins_InterpreterEntryTrampoline|0x[0-9a-f]+)' js | wc -l
+}
+
+# Code that V8 makes: a recursion that is 30 calls deeper has 30 frames more, whoever runs it.
+test_node_recursion() {
+	local flags
+
+	need node
+	for flags in "" --jitless --always-sparkplug "--always-turbofan --no-turbo-inlining"; do
+		# The flags are words on purpose; not every version knows all of them.
+		# shellcheck disable=SC2086
+		node $flags -e 0 2>/dev/null || continue
+		# shellcheck disable=SC2086
+		watch node $flags "$TESTS/targets/recursion.js"
+		reader valid p.pb.gz
+		equal $(($(js_frames 70002) - $(js_frames 70001))) 30 "frames more with '$flags'"
+		(($(js_frames 70001) > 11))
+		whole_stacks
+	done
+}
+
+# whole_stacks: at least 99.9 percent of the samples have a complete stack, and the others are marked
+# and counted.
+whole_stacks() {
+	local complete all marked
+
+	read -r complete _ all _ < <(reader comments p.pb.gz | grep 'stacks complete$')
+	((complete * 1000 >= all * 999)) || fail "$complete of $all stacks are complete"
+	reader stacks p.pb.gz >walked
+	marked=$(awk '/\[[a-z_]+\]$/ { sum += $1 } END { print sum + 0 }' walked)
+	equal "$marked" $((all - complete)) "marked stacks"
+	reader comments p.pb.gz >notes
+	equal "$(awk '$1 == "lost:" { sum += $4 } END { print sum + 0 }' notes)" "$marked" "counted"
+}
+
+# A program that makes V8 compile, and throw away, what it runs.
+test_node_program() {
+	need node
+	watch node "$TESTS/targets/program.js"
+	reader valid p.pb.gz
+	whole_stacks
+	grep -q 'Builtins_JSEntry;' walked
+	matches "$(<notes)" "frames walked by frame pointer = [1-9]" "comments"
+}
+
 e2e_main "$@"

@@ -6,8 +6,9 @@
  *   CHAIN size objects leaf;...;root [or leaf;...;root]
  *
  * A token is the name of a function, `*` for one or more frames of other files, `=` for one of the
- * target's file that has no name (a stub of the linker's), `?` for an address without a file,
- * name{n} for n frames in a row, [reason] for a stack that is cut, a|b for either of two names.
+ * target's file that has no name (a stub of the linker's), `!` for one of any file, `?` for an
+ * address without a file, name{n} for n frames in a row, [reason] for a stack that is cut, a|b for
+ * either of two names.
  */
 #ifndef FRAMES_H
 #define FRAMES_H
