@@ -35,6 +35,7 @@ dev_packages=(
 	cpio
 	dwz
 	file
+	gdb
 	golang-go
 	google-perftools
 	libc6-dbg

@@ -156,6 +156,13 @@ test_cut_stacks() {
 	done
 }
 
+# A few stacks of a real program, address by address; scripts/gdb-compare.sh does it at length.
+test_gdb_agrees() {
+	need gdb objdump sqlite3
+	"$TESTS/../scripts/gdb-compare.sh" 30 sqlite3 >table
+	matches "$(<table)" '\| sqlite3 \| [0-9]+ \| 30 \| [0-9]+ \| 30 \| 0 \| 0 \|' "table"
+}
+
 # A C library without call frame information: the program's own frames, and no claim beyond them.
 test_musl() {
 	need musl-gcc
