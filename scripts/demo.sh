@@ -39,8 +39,10 @@ step make -s -j"$(nproc)"
 mkdir -p "$demo"
 source=tests/targets/leaky.cc
 step c++ -std=c++17 -O2 -g -o "$demo/leaky" "$source"
-"$demo/leaky" >"$demo/leaky.log" &
+exec {said}< <(exec "$demo/leaky")
 service=$!
+# Until its first line, the process may still be this script.
+read -r -u "$said"
 printf '\nA little web service runs as process %d (%s). It grows. Where?\n' "$service" "$source"
 
 step "$build/heapbpf" -p "$service" -d 5s -o "$demo/"
