@@ -3,9 +3,15 @@
  * In: places in a file and the programs for them. Out: links that keep them attached until freed.
  * Must not know what the probes mean. All links of a process die with us, so the kernel takes the
  * breakpoints out even after SIGKILL.
+ *
+ * But not those that it was just putting in or taking out: with a deadly signal pending it does not
+ * get at the memory of another process, gives up on the way, and leaves the breakpoints that are
+ * there for ever ("failed to unregister, leaking uprobe"). Only in a process that already ends is
+ * there no such signal. So links come and go in a process apart, which nobody kills.
  */
 #include "uprobe_link.h"
 
+#include "apart.h"
 #include "cleanup.h"
 #include "vec.h"
 
@@ -177,20 +183,47 @@ static int add_side(struct uprobe_links *links, enum uprobe_link_tier tier,
 			 returns);
 }
 
+/* The arguments of uprobe_links_add(). */
+struct addition {
+	struct uprobe_links *links;
+	enum uprobe_link_tier tier;
+	const struct uprobe_link_progs *progs;
+	pid_t tgid;
+	const char *path;
+	const struct uprobe_link_point *points;
+	size_t cnt;
+};
+
+static int add(void *data)
+{
+	const struct addition *a = data;
+	size_t before = a->links->cnt;
+	int err;
+
+	/* Returns first: an entry without its return would leave calls in flight. */
+	err = add_side(a->links, a->tier, a->progs->returns, a->tgid, a->path, a->points, a->cnt,
+		       true);
+	if (!err)
+		err = add_side(a->links, a->tier, a->progs->entry, a->tgid, a->path, a->points,
+			       a->cnt, false);
+	if (err)
+		links_cut(a->links, before);
+	return err;
+}
+
 int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,
 		     const struct uprobe_link_point *points, size_t cnt)
 {
-	size_t before = links->cnt;
-	int err;
+	struct addition addition = {links, tier, progs, tgid, path, points, cnt};
 
-	/* Returns first: an entry without its return would leave calls in flight. */
-	err = add_side(links, tier, progs->returns, tgid, path, points, cnt, true);
-	if (!err)
-		err = add_side(links, tier, progs->entry, tgid, path, points, cnt, false);
-	if (err)
-		links_cut(links, before);
-	return err;
+	return apart_call(add, &addition);
+}
+
+static int cut_all(void *links)
+{
+	links_cut(links, 0);
+	return 0;
 }
 
 void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
@@ -208,14 +241,14 @@ void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
 
 void uprobe_links_clear(struct uprobe_links *links)
 {
-	links_cut(links, 0);
+	apart_call(cut_all, links);
 }
 
 void uprobe_links_free(struct uprobe_links *links)
 {
 	if (!links)
 		return;
-	links_cut(links, 0);
+	uprobe_links_clear(links);
 	free(links->entries);
 	free(links);
 }
