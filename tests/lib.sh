@@ -144,6 +144,27 @@ steady_end() {
 	wait "$target_pid"
 }
 
+# text_changes PID: addresses in the process where the code of libc is not the code in the file.
+text_changes() {
+	local range offset path start length at
+
+	read -r range _ offset _ _ path < <(awk '$2 ~ /x/ && /libc\.so/' "/proc/$1/maps")
+	start=$((16#${range%-*}))
+	length=$((16#${range#*-} - start))
+	{
+		cmp -l <(dd "if=/proc/$1/mem" iflag=skip_bytes,count_bytes bs=64K status=none \
+			"skip=$start" "count=$length") \
+			<(dd "if=$path" iflag=skip_bytes,count_bytes bs=64K status=none \
+				"skip=$((16#$offset))" "count=$length") || true
+	} | while read -r at _; do
+		echo $((start + at - 1))
+	done
+}
+
+text_intact() {
+	[[ -z $(text_changes "$1") ]]
+}
+
 # --- heapbpf ---------------------------------------------------------------------------------
 
 # heapbpf_start ARG...: starts it in the background; returns when its probes are in place.

@@ -169,19 +169,6 @@ test_duration() {
 	target_end
 }
 
-# text_intact PID: the code of libc in the process is the code in the file.
-text_intact() {
-	local range offset path start length
-
-	read -r range _ offset _ _ path < <(awk '$2 ~ /x/ && /libc\.so/' "/proc/$1/maps")
-	start=$((16#${range%-*}))
-	length=$((16#${range#*-} - start))
-	cmp -s <(dd "if=/proc/$1/mem" iflag=skip_bytes,count_bytes bs=64K status=none \
-		"skip=$start" "count=$length") \
-		<(dd "if=$path" iflag=skip_bytes,count_bytes bs=64K status=none \
-			"skip=$((16#$offset))" "count=$length")
-}
-
 text_probed() {
 	! text_intact "$1"
 }

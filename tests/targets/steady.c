@@ -2,7 +2,9 @@
 /*
  * A program at work that must not notice: allocates, fills, checks and frees without end, says
  * BEAT every so often, and ends when a byte comes. Any byte that is not as it was written ends it
- * at once. build: -fno-builtin -pthread
+ * at once.
+ *
+ * build: -fno-builtin -pthread
  */
 #include "truth.h"
 

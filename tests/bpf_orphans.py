@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lists BPF programs, maps and links of heapbpf that no living process holds.
+
+The kernel drops them in its own time, so one look proves nothing: what is listed again and again
+stays. Objects of a heapbpf that runs elsewhere on the machine have a holder and are not listed.
+
+    bpf_orphans.py          lines "prog|map|link ID NAME", sorted
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BPFTOOL = shutil.which("bpftool") or "/usr/sbin/bpftool"
+NAME_MAX = 15
+
+
+def names():
+    """Names of our programs and maps as the kernel keeps them, from the sources."""
+    programs, maps = set(), set()
+    for path in glob.glob(f"{ROOT}/bpf/*.bpf.c"):
+        text = open(path, encoding="utf-8").read()
+        maps.update(re.findall(r"^\} (\w+) SEC\(\"\.maps\"\)", text, re.M))
+        programs.update(re.findall(r"^SEC\(\"[a-z][^\"]*\"\)\s+int (?:BPF_\w+\()?(\w+)", text, re.M))
+    upload = open(f"{ROOT}/user/unwind_upload.c", encoding="utf-8").read()
+    maps.update(re.findall(r"make_array\(\"(\w+)\"", upload))
+    if not programs or not maps:
+        raise SystemExit("no programs or maps found in the sources")
+    return {name[:NAME_MAX] for name in programs}, {name[:NAME_MAX] for name in maps}
+
+
+def bpftool(*words):
+    """What bpftool says as JSON; [] if the object is gone."""
+    done = subprocess.run([BPFTOOL, "-j", *words], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else []
+
+
+def inner_maps(number):
+    """Ids of the maps in an outer map; they have no descriptor of their own."""
+    dump = bpftool("map", "dump", "id", str(number))
+    for entry in dump["elements"] if isinstance(dump, dict) else dump:
+        if "inner_map_id" in entry:
+            yield entry["inner_map_id"]
+        else:
+            yield sum(int(byte, 16) << 8 * i for i, byte in enumerate(entry["value"]))
+
+
+def held():
+    """Ids that open descriptors name, by kind."""
+    ids = {"prog": set(), "map": set(), "link": set()}
+    for path in glob.glob("/proc/[0-9]*/fdinfo/*"):
+        try:
+            text = open(path, encoding="utf-8").read()
+        except OSError:
+            continue
+        for kind, number in re.findall(r"^(prog|map|link)_id:\s*(\d+)$", text, re.M):
+            ids[kind].add(int(number))
+    return ids
+
+
+def main():
+    our_programs, our_maps = names()
+    # Before the holders: what appears in between would have none.
+    programs, maps, links = bpftool("prog", "show"), bpftool("map", "show"), bpftool("link", "show")
+    owned = held()
+    for program in programs:
+        if program["id"] in owned["prog"]:
+            owned["map"].update(program.get("map_ids", []))
+    orphans = []
+    for program in programs:
+        if program.get("name") in our_programs and program["id"] not in owned["prog"]:
+            orphans.append(("prog", program["id"], program["name"]))
+    ours = {program["id"] for program in programs if program.get("name") in our_programs}
+    for link in links:
+        if link.get("prog_id") in ours and link["id"] not in owned["link"]:
+            orphans.append(("link", link["id"], link["type"]))
+    for outer in maps:
+        if outer["type"] == "array_of_maps" and outer["id"] in owned["map"]:
+            owned["map"].update(inner_maps(outer["id"]))
+    for entry in maps:
+        name = entry.get("name", "")
+        if (name in our_maps or name.startswith("heapbpf")) and entry["id"] not in owned["map"]:
+            orphans.append(("map", entry["id"], name))
+    for orphan in sorted(orphans):
+        print(*orphan)
+
+
+main()
