@@ -118,7 +118,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 
 	libbpf_set_print(print_libbpf);
 	if (!loader)
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot open the BPF object");
 	loader->skel = heapbpf_bpf__open();
 	loader->self_links = uprobe_links_new();
 	if (!loader->skel || !loader->self_links)

@@ -109,6 +109,8 @@ static const char *advice(int err)
 	case ENOSPC:
 	case EDQUOT:
 		return "make room, or give another place (-o)";
+	case ENOMEM:
+		return "let other programs free some";
 	case ENAMETOOLONG:
 		return "give a shorter name (-o)";
 	case EBADF:
@@ -175,7 +177,7 @@ static int open_temp(struct outfile *file)
 	int fd;
 
 	if (!temp)
-		return -ENOMEM;
+		return refuse(ENOMEM, file->path);
 	if (!len)
 		return refuse(ENOENT, "a file without a name");
 	if (file->path[len - 1] == '/')
@@ -234,10 +236,10 @@ int outfile_open(const char *path, struct outfile **out)
 	_cleanup_close_ int fd = -1;
 
 	if (!file)
-		return -ENOMEM;
+		return refuse(ENOMEM, path);
 	file->path = strdup(path);
 	if (!file->path)
-		return -ENOMEM;
+		return refuse(ENOMEM, path);
 	fd = open_fd(file);
 	if (fd < 0)
 		return fd;

@@ -65,7 +65,7 @@ int output_check(const struct opts *opts, const struct target *target)
 			continue;
 		path = file_path(opts, target, type);
 		if (!path)
-			return -ENOMEM;
+			return log_fail(ENOMEM, "cannot name the profile");
 		err = outfile_check(path);
 		if (err)
 			return err;
@@ -109,7 +109,8 @@ int output_write(const struct opts *opts, const struct target *target,
 		if (!opts->types[type])
 			continue;
 		path = file_path(opts, target, type);
-		err = path ? write_one(opts, path, profile, type) : -ENOMEM;
+		err = path ? write_one(opts, path, profile, type)
+			   : log_fail(ENOMEM, "cannot name the profile");
 		if (err && !first)
 			first = err;
 	}

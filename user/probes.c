@@ -73,7 +73,10 @@ static int plan_file(struct probes_file *file, bool track_live)
 	return 0;
 }
 
-/* Looks for an allocator in the file behind `map`, unless that was done. */
+/*
+ * Looks for an allocator in the file behind `map`, unless that was done. 0, -ENOMEM, or another
+ * -errno, logged.
+ */
 static int add_file(struct probes *probes, size_t *cap, struct target *target,
 		    const struct procmap *map, bool track_live)
 {
@@ -113,7 +116,9 @@ int probes_plan(struct target *target, bool track_live, struct probes *out)
 		err = add_file(&probes, &cap, target, &maps->maps[i], track_live);
 	if (err) {
 		probes_clear(&probes);
-		return err;
+		return err == -ENOMEM ? log_fail(ENOMEM, "cannot plan the probes of process %d",
+						 (int)target->tgid)
+				      : err;
 	}
 	*out = probes;
 	return 0;

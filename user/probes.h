@@ -41,7 +41,7 @@ struct probes {
 /*
  * Plans the probes of the files in the last scan of `target` that were not looked at before, and
  * remembers them there. `track_live`: frees and results are followed. 0 with *out, perhaps empty
- * (probes_clear()), or -ENOMEM.
+ * (probes_clear()), or -errno, logged.
  */
 int probes_plan(struct target *target, bool track_live, struct probes *out);
 

@@ -71,7 +71,7 @@ static int explain_no_allocator(const struct target *target)
 			(int)target->tgid, target->comm);
 }
 
-/* Brings the mappings of a target down to the unwinder. */
+/* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
 static int refresh(struct session *session, struct target *target)
 {
 	struct mappings_state state = loader_state(session->loader, target->tgid);
@@ -90,7 +90,10 @@ static void clear_probes(struct probes *probes)
 	probes_clear(probes);
 }
 
-/* Probes the allocators in files that are new since the last time; *any: there were some. */
+/*
+ * Probes the allocators in files that are new since the last time; *any: there were some. 0, -ESRCH
+ * (not logged) or -errno, logged.
+ */
 static int attach(struct session *session, struct target *target, bool *any)
 {
 	struct probes probes _cleanup_(clear_probes) = {};
@@ -103,7 +106,10 @@ static int attach(struct session *session, struct target *target, bool *any)
 			     &session->slots);
 }
 
-/* Reads the mappings and probes what is new in them; again until every change would be noticed. */
+/*
+ * Reads the mappings and probes what is new in them; again until every change would be noticed. 0,
+ * -ESRCH (not logged) or -errno, logged.
+ */
 static int catch_up(struct session *session, struct target *target)
 {
 	bool any = true;
@@ -111,6 +117,9 @@ static int catch_up(struct session *session, struct target *target)
 
 	while (any && !err) {
 		err = refresh(session, target);
+		if (err && err != -ESRCH)
+			log_fail(-err, "cannot learn the mappings of process %d",
+				 (int)target->tgid);
 		if (!err)
 			err = attach(session, target, &any);
 	}
@@ -174,11 +183,7 @@ static void look(struct session *session, struct target *target)
 		log_debug("process %d: mappings read after %u changes of its libraries",
 			  (int)target->tgid, target->state.libraries);
 	}
-	if (!err || err == -ESRCH || session->incomplete)
-		return;
-	session->incomplete = true;
-	log_warn("process %d cannot be followed further; the profile is incomplete",
-		 (int)target->tgid);
+	session->incomplete |= err && err != -ESRCH;
 }
 
 /* A process that loads libraries without end must not keep us busy without end. */
@@ -322,7 +327,7 @@ static int open_targets(struct session *session)
 
 	session->targets = calloc(opts->tgid_cnt, sizeof(struct target *));
 	if (!session->targets)
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot start");
 	for (size_t i = 0; i < opts->tgid_cnt; i++) {
 		struct target *target = NULL;
 		int err;
@@ -385,7 +390,8 @@ static int open_loader(struct session *session)
 	if (err)
 		return err;
 	loader_unwind_maps(session->loader, &maps);
-	return unwind_table_new(&maps, &session->unwind);
+	err = unwind_table_new(&maps, &session->unwind);
+	return err ? log_fail(-err, "cannot start") : 0;
 }
 
 int session_open(const struct opts *opts, struct session **out)
@@ -394,7 +400,7 @@ int session_open(const struct opts *opts, struct session **out)
 	int err;
 
 	if (!session)
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot start");
 	session->opts = opts;
 	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
 	session->cache = elf_cache_new();

@@ -119,7 +119,7 @@ int target_open(pid_t tgid, struct target **out)
 	int err;
 
 	if (!target)
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
 	target->tgid = tgid;
 	target->root_fd = -1;
 	target->pidfd = open_pidfd(tgid);
@@ -136,7 +136,7 @@ int target_open(pid_t tgid, struct target **out)
 	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	target->comm = read_comm(tgid);
 	if (!target->comm)
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
 	*out = take_ptr(target);
 	return 0;
 }

@@ -464,7 +464,7 @@ int unwind_table_set(struct unwind_table *table, pid_t tgid, struct mappings_sta
 	}
 	if (err) {
 		segment_clear(table, &segment);
-		return log_fail(-err, "process %d: cannot upload its mappings", (int)tgid);
+		return err;
 	}
 	return 0;
 }

@@ -37,7 +37,8 @@ void unwind_table_free(struct unwind_table *table);
  * Replaces what the unwinder knows of `tgid` in `state` by the executable mappings in `maps` (those
  * with an elf attached get that file's table, built once per file and then reused). Safe while
  * the process runs: the new segment is written beside the old one and then switched to.
- * 0, or -errno; a file without a table is no error but counted in the stats and logged once.
+ * 0, or -errno, not logged; a file without a table is no error but counted in the stats and logged
+ * once.
  */
 int unwind_table_set(struct unwind_table *table, pid_t tgid, struct mappings_state state,
 		     const struct procmaps *maps);
