@@ -56,22 +56,20 @@ static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache
 {
 	struct target *target _cleanup_(cleanup_target) = NULL;
 	struct probes probes _cleanup_(clear_probes) = {};
-	int err = target_open(tgid, &target);
+	int err;
 
-	if (err)
+	if (target_open(tgid, &target))
 		return OPTS_EXIT_FAILED;
 	err = target_scan(target, cache, (struct mappings_state){});
-	if (!err)
-		err = probes_plan(target, track_live, &probes);
-	printf("process %d (%s)\n", (int)tgid, target->comm);
-	if (err) {
+	if (err)
 		log_fail(-err, "cannot look into process %d", (int)tgid);
+	else
+		err = probes_plan(target, track_live, &probes);
+	if (!err && !target_has_allocator(target))
+		err = probes_explain_none(target);
+	if (err)
 		return OPTS_EXIT_FAILED;
-	}
-	if (!target_has_allocator(target)) {
-		printf("  no allocator found: no mapped file has symbols malloc and free\n");
-		return OPTS_EXIT_FAILED;
-	}
+	printf("process %d (%s)\n", (int)tgid, target->comm);
 	if (track_live && !caps_return_probes_safe(tgid))
 		printf("  return probes are unsafe here (CVE-2025-21834); only -t allocs works\n");
 	for (size_t i = 0; i < probes.cnt; i++) {
@@ -91,7 +89,11 @@ enum opts_exit check_run(const struct opts *opts)
 	enum opts_exit status = OPTS_EXIT_WHOLE;
 	struct caps caps;
 
-	if (!cache || caps_probe(&caps))
+	if (!cache) {
+		log_fail(ENOMEM, "cannot start");
+		return OPTS_EXIT_FAILED;
+	}
+	if (caps_probe(&caps))
 		return OPTS_EXIT_FAILED;
 	show_caps(&caps);
 	for (size_t i = 0; i < opts->tgid_cnt; i++)

@@ -110,7 +110,7 @@ static const char *advice(int err)
 	case EDQUOT:
 		return "make room, or give another place (-o)";
 	case ENOMEM:
-		return "let other programs free some";
+		return "free memory and try again";
 	case ENAMETOOLONG:
 		return "give a shorter name (-o)";
 	case EBADF:

@@ -124,6 +124,29 @@ int probes_plan(struct target *target, bool track_live, struct probes *out)
 	return 0;
 }
 
+int probes_explain_none(const struct target *target)
+{
+	const struct procmaps *maps = &target->maps;
+
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].elf && elf_file_is_static(maps->maps[i].elf))
+			return log_fail(
+				0,
+				"process %d (%s) is statically linked and its allocator has "
+				"no symbols; use a build that is not stripped",
+				(int)target->tgid, target->comm);
+	if (target->unreadable)
+		return log_fail(
+			target->unreadable,
+			"cannot open the files that process %d (%s) maps; run as root, or with "
+			"CAP_SYS_PTRACE and CAP_SYS_ADMIN",
+			(int)target->tgid, target->comm);
+	return log_fail(0,
+			"no malloc and free found in process %d (%s): its allocator has other "
+			"names or no symbols; use a build that is not stripped",
+			(int)target->tgid, target->comm);
+}
+
 /* The ranges of a file's entry points. False: more than the contract holds. */
 static bool fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
 {

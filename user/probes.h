@@ -45,6 +45,9 @@ struct probes {
  */
 int probes_plan(struct target *target, bool track_live, struct probes *out);
 
+/* Says why the last scan of `target` found no allocator and what to do; -errno. */
+int probes_explain_none(const struct target *target);
+
 /* Frees and empties; a zeroed struct is empty. */
 void probes_clear(struct probes *probes);
 

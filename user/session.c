@@ -7,7 +7,7 @@
 
 #include "caps.h"
 #include "cleanup.h"
-#include "elf_file.h"
+#include "elf_cache.h"
 #include "log.h"
 #include "opts.h"
 #include "output.h"
@@ -46,30 +46,6 @@ void session_free(struct session *session)
 
 /* Between two looks that events ask for. */
 #define LOOK_PAUSE_NS 5000000
-
-/* Says why a process has nothing to probe. */
-static int explain_no_allocator(const struct target *target)
-{
-	const struct procmaps *maps = &target->maps;
-
-	for (size_t i = 0; i < maps->cnt; i++)
-		if (maps->maps[i].elf && elf_file_is_static(maps->maps[i].elf))
-			return log_fail(
-				0,
-				"process %d (%s) is statically linked and its allocator has "
-				"no symbols; use a build that is not stripped",
-				(int)target->tgid, target->comm);
-	if (target->unreadable)
-		return log_fail(
-			target->unreadable,
-			"cannot open the files that process %d (%s) maps; run as root, or with "
-			"CAP_SYS_PTRACE and CAP_SYS_ADMIN",
-			(int)target->tgid, target->comm);
-	return log_fail(0,
-			"no malloc and free found in process %d (%s): its allocator has other "
-			"names or no symbols; use a build that is not stripped",
-			(int)target->tgid, target->comm);
-}
 
 /* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
 static int refresh(struct session *session, struct target *target)
@@ -138,7 +114,7 @@ static int add_target(struct session *session, struct target *target)
 				(int)target->tgid);
 	if (err)
 		return err;
-	return target_has_allocator(target) ? 0 : explain_no_allocator(target);
+	return target_has_allocator(target) ? 0 : probes_explain_none(target);
 }
 
 static int64_t now_ns(void)

@@ -90,6 +90,7 @@ static void put_line(const struct table *table, char *line)
 __attribute__((format(printf, 2, 3))) static void put(const struct table *table, const char *fmt,
 						      ...)
 {
+	char no_memory[] = "(no memory for a line)";
 	_cleanup_free_ char *line = NULL;
 	va_list args;
 
@@ -97,8 +98,7 @@ __attribute__((format(printf, 2, 3))) static void put(const struct table *table,
 	if (vasprintf(&line, fmt, args) < 0)
 		line = NULL;
 	va_end(args);
-	if (line)
-		put_line(table, line);
+	put_line(table, line ? line : no_memory);
 }
 
 /* One row; `alloc` is left out where it is all there is. */
