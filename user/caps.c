@@ -90,25 +90,26 @@ static int trial_load(enum uprobe_link_tier tier, const char *name, struct trial
  * The first kernels with multi links let the pid filter pass one thread only. They also look the
  * pid up before they reject a negative one (46ba0e49b642): -1 gives EINVAL where it is mended.
  */
-static bool multi_pid_filter_works(const struct bpf_program *prog)
+static bool pid_filter_works(enum uprobe_link_tier tier, const struct bpf_program *prog)
 {
 	uint64_t off = 0;
-	int fd = uprobe_link_create(bpf_program__fd(prog),
-				    uprobe_link_attach_type(UPROBE_LINK_MULTI), "/", &off, NULL, 1,
-				    0, -1);
+	int fd = uprobe_link_create(bpf_program__fd(prog), uprobe_link_attach_type(tier), "/", &off,
+				    NULL, 1, 0, -1);
 
 	if (fd >= 0)
 		close(fd);
 	return fd == -EINVAL;
 }
 
-/* 0 if `name` of caps.bpf.c loads and attaches to our own process by `tier`, else -errno. */
-static int try_tier(enum uprobe_link_tier tier, const char *name)
+/* 0 if the tier's program of caps.bpf.c loads and attaches to our own process, else -errno. */
+static int try_tier(enum uprobe_link_tier tier)
 {
+	static const char *const names[UPROBE_LINK_TIER_CNT] = {"caps_session", "caps_multi",
+								"caps_base"};
 	struct trial *trial _cleanup_(cleanup_trial) = NULL;
 	struct uprobe_link_progs progs = {};
 	struct uprobe_link_point point = {};
-	int err = trial_load(tier, name, &trial);
+	int err = trial_load(tier, names[tier], &trial);
 
 	if (err)
 		return err;
@@ -116,7 +117,7 @@ static int try_tier(enum uprobe_link_tier tier, const char *name)
 	err = self_probe_point(SELF_PROBE_EMULATED, &point);
 	if (err)
 		return err;
-	if (tier == UPROBE_LINK_MULTI && !multi_pid_filter_works(trial->prog))
+	if (tier != UPROBE_LINK_PERF && !pid_filter_works(tier, trial->prog))
 		return -EOPNOTSUPP;
 	return uprobe_links_add(trial->links, tier, &progs, getpid(), "/proc/self/exe", &point, 1);
 }
@@ -173,32 +174,72 @@ static int explain(int err)
 			name.release);
 }
 
-int caps_probe(struct caps *out)
+static int check_btf(void)
 {
-	struct caps caps = {.best = UPROBE_LINK_TIER_CNT};
 	struct stat btf = {};
-	libbpf_print_fn_t before;
-	int err;
 
 	/* An empty file is what hides BTF in a container; a real one has megabytes. */
 	if (stat("/sys/kernel/btf/vmlinux", &btf) || !btf.st_size)
 		return log_fail(errno,
 				"cannot read /sys/kernel/btf/vmlinux; heapbpf needs a kernel "
 				"with CONFIG_DEBUG_INFO_BTF=y and /sys mounted");
+	return 0;
+}
+
+/*
+ * Tries the tiers from the best on, all of them or until one works. 0 and *out, or -errno of the
+ * last one, which asks for the least.
+ */
+static int try_tiers(bool all, struct caps *out)
+{
+	struct caps caps = {.best = UPROBE_LINK_TIER_CNT};
+	int err = 0;
+
+	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++) {
+		if (!all && caps.best != UPROBE_LINK_TIER_CNT)
+			break;
+		err = try_tier(tier);
+		caps.tier[tier] = !err;
+		if (!err && caps.best == UPROBE_LINK_TIER_CNT)
+			caps.best = tier;
+	}
+	*out = caps;
+	return caps.best == UPROBE_LINK_TIER_CNT ? err : 0;
+}
+
+int caps_probe(struct caps *out)
+{
+	libbpf_print_fn_t before;
+	int err = check_btf();
+
+	if (err)
+		return err;
 	/* A refusal here is an answer, not a message. */
 	before = libbpf_set_print(NULL);
-	err = try_tier(UPROBE_LINK_PERF, "caps_base");
-	caps.tier[UPROBE_LINK_PERF] = !err;
-	caps.tier[UPROBE_LINK_MULTI] = !try_tier(UPROBE_LINK_MULTI, "caps_multi");
-	caps.tier[UPROBE_LINK_SESSION] =
-		caps.tier[UPROBE_LINK_MULTI] && !try_tier(UPROBE_LINK_SESSION, "caps_session");
+	err = try_tiers(true, out);
 	libbpf_set_print(before);
-	for (int tier = UPROBE_LINK_TIER_CNT - 1; tier >= 0; tier--)
-		if (caps.tier[tier])
-			caps.best = tier;
-	if (caps.best == UPROBE_LINK_TIER_CNT)
+	return err ? explain(err) : 0;
+}
+
+int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out)
+{
+	bool any = wanted == UPROBE_LINK_TIER_CNT, works;
+	libbpf_print_fn_t before;
+	struct caps caps = {};
+	int err = check_btf();
+
+	if (err)
+		return err;
+	before = libbpf_set_print(NULL);
+	works = !any && !try_tier(wanted);
+	err = works ? 0 : try_tiers(false, &caps);
+	libbpf_set_print(before);
+	if (err)
 		return explain(err);
-	*out = caps;
+	if (!any && !works)
+		return log_fail(0, "this kernel has no %s uprobes; leave out --tier",
+				uprobe_link_tier_name(wanted));
+	*out = works ? wanted : caps.best;
 	return 0;
 }
 

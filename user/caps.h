@@ -18,10 +18,16 @@ struct caps {
 };
 
 /*
- * Asks. 0 and *out, or -errno after one logged line that says what is missing, why, and what to
- * do: -EPERM (privileges, lockdown), -ENOENT (no BTF), -EOPNOTSUPP (kernel too old).
+ * Asks for all of it. 0 and *out, or -errno after one logged line that says what is missing, why,
+ * and what to do: -EPERM (privileges, lockdown), -ENOENT (no BTF), -EOPNOTSUPP (kernel too old).
  */
 int caps_probe(struct caps *out);
+
+/*
+ * Finds the best way to attach, or tries `wanted` unless that is UPROBE_LINK_TIER_CNT; asks no more
+ * than that takes. 0 and *out, or -errno after one logged line as above.
+ */
+int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out);
 
 /*
  * May return probes be used on `tgid`? A process under seccomp is killed at its first return

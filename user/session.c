@@ -327,21 +327,6 @@ static int open_targets(struct session *session)
 	return 0;
 }
 
-static int choose_tier(struct session *session)
-{
-	enum uprobe_link_tier wanted = session->opts->tier;
-	struct caps caps;
-	int err = caps_probe(&caps);
-
-	if (err)
-		return err;
-	session->tier = wanted == UPROBE_LINK_TIER_CNT ? caps.best : wanted;
-	if (!caps.tier[session->tier])
-		return log_fail(0, "this kernel has no %s uprobes",
-				uprobe_link_tier_name(session->tier));
-	return 0;
-}
-
 static int open_loader(struct session *session)
 {
 	const struct opts *opts = session->opts;
@@ -387,7 +372,7 @@ int session_open(const struct opts *opts, struct session **out)
 	if (!err)
 		err = open_targets(session);
 	if (!err)
-		err = choose_tier(session);
+		err = caps_choose(opts->tier, &session->tier);
 	if (!err)
 		err = open_loader(session);
 	for (size_t i = 0; i < session->target_cnt && !err; i++)
