@@ -136,7 +136,8 @@ static void learn_load(struct budget *budget, int64_t now_ns, const struct budge
 		learn(&budget->cpu_rate,
 		      (load->cpu_ns - budget->at_period.cpu_ns) / (double)elapsed_ns, false);
 	if (budget->seen_ns > 0)
-		learn(&budget->on_rate, budget->on_probe_ns / (double)budget->seen_ns, true);
+		learn(&budget->on_rate,
+		      (load->probe_ns - budget->at_period.probe_ns) / (double)budget->seen_ns, true);
 	if (budget->on_cpu_ns > 0)
 		learn(&budget->on_share, budget->on_probe_ns / budget->on_cpu_ns, true);
 }
@@ -165,6 +166,10 @@ static int64_t plan_length(const struct budget *budget, int64_t left_ns, double 
 			length_ns = (double)left_ns / BURSTS;
 		if (length_ns < (double)budget->length_ns && !budget->looking)
 			length_ns = (double)budget->length_ns;
+	} else if (part < 1 && allowed > 0) {
+		/* The shortest window must be affordable. */
+		length_ns = fmax(length_ns, (WINDOW_MIN_NS * budget->on_rate + fmax(debt_ns, 0)) /
+						    allowed);
 	}
 	if (!budget->end_ns)
 		return (int64_t)fmin(length_ns, 0x1p60);
@@ -215,13 +220,15 @@ static double work_seen(const struct budget *budget, double part, int64_t now_ns
 			const struct budget_load *load)
 {
 	double outside_ns = (double)(now_ns - budget->period_ns - budget->seen_ns);
-	double outside_cpu_ns = load->cpu_ns - budget->at_period.cpu_ns - budget->on_cpu_ns;
 	double own_ns = budget->on_cpu_ns - budget->on_probe_ns, speed = 1;
+	/* Probes that are still coming, or not gone yet, cost something outside, too. */
+	double outside_own_ns = load->cpu_ns - budget->at_period.cpu_ns - own_ns -
+				(load->probe_ns - budget->at_period.probe_ns);
 
 	if (part <= 0 || part >= 1 || budget->seen_ns <= 0)
 		return part;
-	if (outside_cpu_ns > 0 && outside_ns > 0)
-		speed = own_ns / (double)budget->seen_ns / (outside_cpu_ns / outside_ns);
+	if (outside_own_ns > 0 && outside_ns > 0)
+		speed = own_ns / (double)budget->seen_ns / (outside_own_ns / outside_ns);
 	if (budget->on_cpu_ns > 0)
 		speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
 	speed = fmin(speed, 1);

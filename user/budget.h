@@ -45,7 +45,7 @@ struct budget {
 	int64_t seen_ns;   /* of this period, for how long it was open */
 	int64_t total_seen_ns;
 	uint32_t window_cnt; /* windows that were opened */
-	double on_rate;	     /* cost of being open: probe_ns per nanosecond; the latest estimate */
+	double on_rate;	     /* cost of windows, coming and going included: probe_ns per ns open */
 	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
 	double cpu_rate;     /* cpu_ns per nanosecond */
 	struct budget_load at_open, at_period;

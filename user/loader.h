@@ -46,6 +46,12 @@ void loader_free(struct loader *loader);
 int loader_calibrate(struct loader *loader, struct loader_cost *out);
 
 /*
+ * What a hit costs now, as long as loader_calibrate() went well and a window is open: the machine's
+ * other work makes it dearer. Nanoseconds of processor time. Its own hits are not counted.
+ */
+double loader_hit_ns(struct loader *loader);
+
+/*
  * Puts every probe that loader_attach() was told of in place. 0 or -errno, not logged. They are at
  * first, until loader_disarm().
  */

@@ -23,4 +23,7 @@ int self_probe_point(enum self_probe which, struct uprobe_link_point *out);
 /* Nanoseconds per call of the function, the smallest of several rounds. */
 double self_probe_time_ns(enum self_probe which);
 
+/* Processor time of `calls` calls of the function as things are now; nanoseconds per call. */
+double self_probe_mean_ns(enum self_probe which, unsigned calls);
+
 #endif

@@ -16,12 +16,16 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 struct windows {
 	struct session *session;
 	struct budget budget;
+	double spent_ns;     /* that probes took until the last look */
+	double dearer;	     /* what a hit costs now, by what it cost at the start */
+	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
 	double before_ns;    /* processor time of the targets before the recording */
 	struct heap **heaps; /* owned; one per target of the session */
 };
@@ -46,6 +50,20 @@ static int64_t now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+/*
+ * Measures what a hit costs while a window is open; half of the estimate is what was known, since a
+ * measurement is short.
+ */
+static void learn_cost(struct windows *windows)
+{
+	const struct loader_cost *cost = &windows->session->cost;
+
+	if (isinf(windows->budget.limit) || cost->emulated_ns <= 0)
+		return;
+	windows->dearer = (windows->dearer +
+			   loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
+}
+
 /* What was spent and used until now. Without a limit nobody asks. */
 static int read_load(struct windows *windows, struct budget_load *load)
 {
@@ -59,7 +77,11 @@ static int read_load(struct windows *windows, struct budget_load *load)
 	err = loader_counters(session->loader, counters);
 	if (err)
 		return err;
-	load->probe_ns = loader_spent_ns(&session->cost, counters);
+	windows->spent_ns += windows->dearer *
+			     (loader_spent_ns(&session->cost, counters) -
+			      loader_spent_ns(&session->cost, windows->counters));
+	memcpy(windows->counters, counters, sizeof(counters));
+	load->probe_ns = windows->spent_ns;
 	load->cpu_ns = -windows->before_ns;
 	for (size_t i = 0; i < session->target_cnt; i++)
 		load->cpu_ns += target_cpu_ns(session->targets[i]);
@@ -95,6 +117,7 @@ static int open_window(struct windows *windows)
 	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
 	loader_window(session->loader, true);
 	budget_opened(&windows->budget, now_ns(), &load);
+	learn_cost(windows);
 	return 0;
 }
 
@@ -102,14 +125,19 @@ static int open_window(struct windows *windows)
 static int close_window(struct windows *windows, bool keep)
 {
 	struct budget_load load;
+	int64_t closed_ns;
+	int err;
 
+	learn_cost(windows);
 	loader_window(windows->session->loader, false);
+	closed_ns = now_ns();
+	err = read_load(windows, &load);
+	/* May have to wait for the probes of the window before. */
 	if (!keep)
 		loader_disarm(windows->session->loader);
-	if (read_load(windows, &load))
-		return -EIO;
-	budget_closed(&windows->budget, now_ns(), &load);
-	return 0;
+	if (!err)
+		budget_closed(&windows->budget, closed_ns, &load);
+	return err;
 }
 
 static int take_step(struct windows *windows)
@@ -162,6 +190,7 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	if (!windows)
 		return -ENOMEM;
 	windows->session = session;
+	windows->dearer = 1;
 	windows->heaps = calloc(session->target_cnt + 1, sizeof(*windows->heaps));
 	for (size_t i = 0; windows->heaps && i < session->target_cnt; i++) {
 		windows->heaps[i] = heap_new();

@@ -178,9 +178,9 @@ test_text_scales_alike() {
 	local ours theirs
 
 	target mix 1 1048576:2000:1000 65536:10000:1000
-	heapbpf_start -p "$target_pid" -t heap -o p.pb.gz
+	heapbpf_start --max-overhead none -p "$target_pid" -t heap -o p.pb.gz
 	heapbpf_second=$heapbpf_pid
-	heapbpf_start -p "$target_pid" --text -o p.txt
+	heapbpf_start --max-overhead none -p "$target_pid" --text -o p.txt
 	target_step
 	heapbpf_stop
 	whole

@@ -74,7 +74,7 @@ print("DONE", flush=True)
 sys.stdin.read(1)
 ' "$objects"
 	rss=$(resident)
-	heapbpf_start -p "$target_pid" -r 8K -o p.pb.gz
+	heapbpf_start --max-overhead none -p "$target_pid" -r 8K -o p.pb.gz
 	target_go
 	equal "$(target_await DONE)" $((objects * 100)) "answer of python"
 	heapbpf_stop
@@ -230,7 +230,7 @@ test_postgres_backend() {
 	pids+=("$bench")
 	eventually backend_of_pgbench
 	backend=$(<backend)
-	heapbpf_run -p "$backend" -d 3s -r 64K -o p.pb.gz
+	heapbpf_run --max-overhead none -p "$backend" -d 3s -r 64K -o p.pb.gz
 	whole
 	plausible alloc_space 'AllocSet|palloc|postgres|0x'
 	kill -0 "$bench" || fail "pgbench did not go on: $(<bench)"

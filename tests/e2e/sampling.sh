@@ -13,7 +13,7 @@ estimate() {
 
 	shift
 	target mix "$@"
-	heapbpf_start -p "$target_pid" -r "$rate" -o p.pb.gz
+	heapbpf_start --max-overhead none -p "$target_pid" -r "$rate" -o p.pb.gz
 	target_step
 	heapbpf_stop
 	whole
@@ -81,9 +81,9 @@ test_two_rates_at_once() {
 	local first
 
 	target mix 32 1048576:1000:500 65536:4000:1000
-	heapbpf_start -p "$target_pid" -r 512K -o first.pb.gz
+	heapbpf_start --max-overhead none -p "$target_pid" -r 512K -o first.pb.gz
 	first=$heapbpf_pid
-	heapbpf_start -p "$target_pid" -r 64K -o p.pb.gz
+	heapbpf_start --max-overhead none -p "$target_pid" -r 64K -o p.pb.gz
 	target_step
 	heapbpf_stop
 	whole
@@ -108,7 +108,7 @@ test_million_small_ones() {
 
 	for run in 1 2 3; do
 		target mix 1 64:1000000:1000000
-		heapbpf_start -p "$target_pid" -o p.pb.gz
+		heapbpf_start --max-overhead none -p "$target_pid" -o p.pb.gz
 		target_step
 		heapbpf_stop
 		whole
@@ -124,7 +124,7 @@ test_million_small_ones() {
 
 test_allocs_rate() {
 	target mix 32 65536:4000:1000 1048576:1000:500
-	heapbpf_start -p "$target_pid" -t allocs -o p.pb.gz
+	heapbpf_start --max-overhead none -p "$target_pid" -t allocs -o p.pb.gz
 	target_step
 	heapbpf_stop
 	whole

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# --max-overhead: what is recorded in windows says so, and is still true.
+# time limit: 120 s
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# windows FILE: seconds recorded, seconds in all, windows; nothing if all was.
+windows() {
+	reader comments "$1" | sed -n 's/^recorded \([0-9.]*\) of \([0-9.]*\) s in \([0-9]*\) windows.*/\1 \2 \3/p'
+}
+
+# Slices of a load that comes by the clock, every allocation in them counted: the total is that of all
+# the time, though most of it was not seen.
+check_slices() {
+	local tier=$1 seen all windows calls truth before
+
+	need_tier "$tier"
+	target paced
+	target_go
+	heapbpf_start --max-overhead 10 -r 1 -t allocs --tier "$tier" -p "$target_pid" -d 8s -o p.pb.gz
+	heapbpf_wait
+	whole
+	reader valid p.pb.gz
+	target_go
+	target_await DONE >truth
+	read -r seen all windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
+	((windows >= 8)) || fail "$windows windows in 8 seconds"
+	awk -v seen="$seen" -v all="$all" 'BEGIN { exit !(seen < all * 0.8) }' ||
+		fail "recorded $seen of $all s"
+	calls=$(reader total p.pb.gz alloc_objects)
+	# The target counted for as long as it ran, the profile for 8 seconds of that.
+	truth=$(awk -v all="$all" '$1 == "TICKS" { n = $2 } $1 == "SECONDS" { s = $2 }
+		END { printf "%.0f", n * 100 / s * all }' truth)
+	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.85 && a < b * 1.15) }' ||
+		fail "$calls allocations by the profile, $truth by the target"
+	target_go
+	wait "$target_pid"
+}
+
+test_slices_session() {
+	check_slices session
+}
+
+test_slices_multi() {
+	check_slices multi
+}
+
+test_slices_perf() {
+	check_slices perf
+}
+
+# A burst's in use is what lives at its end: two threads hold 500 blocks each, replaced at full
+# speed; each thread may be between its free and its malloc.
+check_bursts() {
+	local in_use windows
+
+	need_tier "$1"
+	steady
+	heapbpf_run --max-overhead 10 -r 1 --tier "$1" -p "$target_pid" -d 4s -o p.pb.gz
+	whole
+	reader valid p.pb.gz
+	read -r _ _ windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
+	in_use=$(reader total p.pb.gz inuse_objects)
+	((in_use > 0 && in_use <= 1000 * windows)) || fail "$in_use in use in $windows windows"
+	steady_end
+}
+
+test_bursts_session() {
+	check_bursts session
+}
+
+test_bursts_multi() {
+	check_bursts multi
+}
+
+test_bursts_perf() {
+	check_bursts perf
+}
+
+# Who is idle is recorded whole, and exact runs are exact unless asked otherwise.
+test_no_window_needed() {
+	target freeall
+	heapbpf_start -p "$target_pid" -d 300ms -o p.pb.gz
+	heapbpf_wait
+	whole
+	equal "$(windows p.pb.gz)" "" "windows of an idle process"
+	target_step
+	target_end
+	steady
+	heapbpf_run -r 1 -p "$target_pid" -d 300ms -o p.pb.gz
+	whole
+	equal "$(windows p.pb.gz)" "" "windows of an exact run"
+	steady_end
+}
+
+# The terminal says it, too.
+test_summary() {
+	steady
+	heapbpf_run --max-overhead 5% -p "$target_pid" -d 2s -o p.pb.gz
+	whole
+	says '^recorded: [0-9.]* of [0-9.]* s in [0-9]+ windows?; all of it would have cost [0-9]+%' cat out
+	says '^in use: allocated in one of the windows and alive at its end' cat out
+	steady_end
+}
+
+e2e_main "$@"
