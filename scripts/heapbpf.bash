@@ -26,12 +26,15 @@ _heapbpf() {
 	-r | --rate)
 		mapfile -t answers < <(compgen -W "1 64K 512K 1M" -- "$word")
 		;;
+	--max-overhead)
+		mapfile -t answers < <(compgen -W "5 10 20 none" -- "$word")
+		;;
 	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth) ;;
 	*)
 		if [[ $word == -* ]]; then
 			mapfile -t answers < <(compgen -W "-p --pid -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
-				--max-sites --max-live --max-depth -h --help --version" -- "$word")
+				--max-sites --max-live --max-depth --max-overhead -h --help --version" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")
 		fi

@@ -137,7 +137,8 @@ static void learn_load(struct budget *budget, int64_t now_ns, const struct budge
 		      (load->cpu_ns - budget->at_period.cpu_ns) / (double)elapsed_ns, false);
 	if (budget->seen_ns > 0)
 		learn(&budget->on_rate,
-		      (load->probe_ns - budget->at_period.probe_ns) / (double)budget->seen_ns, true);
+		      (load->probe_ns - budget->at_period.probe_ns) / (double)budget->seen_ns,
+		      true);
 	if (budget->on_cpu_ns > 0)
 		learn(&budget->on_share, budget->on_probe_ns / budget->on_cpu_ns, true);
 }
@@ -168,8 +169,8 @@ static int64_t plan_length(const struct budget *budget, int64_t left_ns, double 
 			length_ns = (double)budget->length_ns;
 	} else if (part < 1 && allowed > 0) {
 		/* The shortest window must be affordable. */
-		length_ns = fmax(length_ns, (WINDOW_MIN_NS * budget->on_rate + fmax(debt_ns, 0)) /
-						    allowed);
+		length_ns = fmax(length_ns,
+				 (WINDOW_MIN_NS * budget->on_rate + fmax(debt_ns, 0)) / allowed);
 	}
 	if (!budget->end_ns)
 		return (int64_t)fmin(length_ns, 0x1p60);

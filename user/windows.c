@@ -23,11 +23,11 @@
 struct windows {
 	struct session *session;
 	struct budget budget;
-	double spent_ns;     /* that probes took until the last look */
-	double dearer;	     /* what a hit costs now, by what it cost at the start */
+	double spent_ns;		   /* that probes took until the last look */
+	double dearer;			   /* what a hit costs now, by what it cost at the start */
 	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
-	double before_ns;    /* processor time of the targets before the recording */
-	struct heap **heaps; /* owned; one per target of the session */
+	double before_ns;		   /* processor time of the targets before the recording */
+	struct heap **heaps;		   /* owned; one per target of the session */
 };
 
 DEFINE_CLEANUP(windows, struct windows, windows_free)
@@ -60,8 +60,8 @@ static void learn_cost(struct windows *windows)
 
 	if (isinf(windows->budget.limit) || cost->emulated_ns <= 0)
 		return;
-	windows->dearer = (windows->dearer +
-			   loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
+	windows->dearer =
+		(windows->dearer + loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
 }
 
 /* What was spent and used until now. Without a limit nobody asks. */
@@ -77,9 +77,8 @@ static int read_load(struct windows *windows, struct budget_load *load)
 	err = loader_counters(session->loader, counters);
 	if (err)
 		return err;
-	windows->spent_ns += windows->dearer *
-			     (loader_spent_ns(&session->cost, counters) -
-			      loader_spent_ns(&session->cost, windows->counters));
+	windows->spent_ns += windows->dearer * (loader_spent_ns(&session->cost, counters) -
+						loader_spent_ns(&session->cost, windows->counters));
 	memcpy(windows->counters, counters, sizeof(counters));
 	load->probe_ns = windows->spent_ns;
 	load->cpu_ns = -windows->before_ns;

@@ -14,7 +14,7 @@ windows() {
 # Slices of a load that comes by the clock, every allocation in them counted: the total is that of all
 # the time, though most of it was not seen.
 check_slices() {
-	local tier=$1 seen all windows calls truth before
+	local tier=$1 seen all windows calls truth
 
 	need_tier "$tier"
 	target paced

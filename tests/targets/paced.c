@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Work that comes by the clock: every millisecond a hundred blocks of 1000 bytes, each freed at once,
- * and some computing, about a fifth of the millisecond; what was missed is made up for. Between the two bytes
- * of the handshake; says "TICKS number" and "SECONDS time" at its end.
- * build: -fno-builtin
+ * Work that comes by the clock: every millisecond a hundred blocks of 1000 bytes, each freed at
+ * once, and some computing, about a fifth of the millisecond; what was missed is made up for.
+ * Between the two bytes of the handshake; says "TICKS number" and "SECONDS time" at its end. build:
+ * -fno-builtin
  */
 #include "truth.h"
 
