@@ -118,7 +118,7 @@ list_cases() {
 	local tier target
 
 	for tier in perf multi session; do
-		for target in family family_cxx threads:2000 chain; do
+		for target in family family_cxx threads:2000 chain sandboxed; do
 			echo "${target%:*}_$tier record $tier $target"
 		done
 		for target in family chain; do

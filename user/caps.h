@@ -30,9 +30,10 @@ int caps_probe(struct caps *out);
 int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out);
 
 /*
- * May return probes be used on `tgid`? A process under seccomp is killed at its first return
- * probe by kernels 6.11 to 6.12.13 and 6.13 to 6.13.2 (CVE-2025-21834). There this answers false
- * for such processes, also on a distribution's kernel that carries the fix under an old number.
+ * May return probes be used on `tgid`? Some kernels (6.11 to 6.12.13 and 6.13 to 6.13.2 upstream)
+ * kill a process under seccomp at its first return probe (CVE-2025-21834). For such a process it is
+ * tried on a sandboxed child of our own, since a distribution's kernel may carry the fix under any
+ * number. Also false if that cannot be tried.
  */
 bool caps_return_probes_safe(pid_t tgid);
 

@@ -20,6 +20,9 @@ enum self_probe {
  */
 int self_probe_point(enum self_probe which, struct uprobe_link_point *out);
 
+/* Calls the function that is emulated, once; needs no system call. */
+void self_probe_call(void);
+
 /* Nanoseconds per call of the function, the smallest of several rounds. */
 double self_probe_time_ns(enum self_probe which);
 

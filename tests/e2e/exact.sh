@@ -27,7 +27,7 @@ check_allocs() {
 }
 
 for tier in session multi perf; do
-	for name in family family_cxx large threads freeall chain; do
+	for name in family family_cxx large threads freeall chain sandboxed; do
 		eval "test_${name}_$tier() { check $tier $name; }"
 		eval "test_${name}_${tier}_allocs() { check_allocs $tier $name; }"
 	done
