@@ -79,11 +79,11 @@ TEST(rust_names)
 	static const char source[] = "#[inline(never)]\n"
 				     "pub fn push_it<T: Clone>(items: &mut Vec<T>, item: T) {\n"
 				     "    items.push(item.clone());\n"
-				     "    std::hint::black_box(&items);\n"
 				     "}\n"
 				     "fn main() {\n"
 				     "    let mut items = Vec::new();\n"
 				     "    push_it(&mut items, std::env::args().count());\n"
+				     "    println!(\"{}\", items.len());\n"
 				     "}\n";
 
 	if (!scratch_have("rustc"))
