@@ -332,3 +332,5 @@ for mode in "${modes[@]:1}"; do
 done
 printf '\nWith 5,000 stacks: from start to recording %.0f ms, from Ctrl-C to the end %.0f ms, memory %.0f MB.\n' \
 	"$(median begin)" "$(median end)" "$(awk -v kb="$(median memory)" 'BEGIN { print kb / 1024 }')"
+printf '\n'
+"$TESTS/../scripts/bench-unwind.sh" "$rounds"

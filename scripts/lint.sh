@@ -34,7 +34,7 @@ note() {
 
 shopt -s nullglob
 sources=(user/*.[ch] bpf/*.[ch] tests/unit/*.[ch])
-targets=(tests/targets/*.[ch] tests/targets/*.cc tests/vm/*.c)
+targets=(tests/targets/*.[ch] tests/targets/*.cc tests/vm/*.c tests/bench/*.c tests/fuzz/*.[ch])
 headers=(user/*.h bpf/*.h)
 scripts=(scripts/*.sh scripts/heapbpf.bash tests/*.sh tests/e2e/*.sh tests/targets/*.sh tests/vm/*.sh
 	.ci/run)
