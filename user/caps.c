@@ -115,7 +115,7 @@ static int try_tier(enum uprobe_link_tier tier)
 	if (err)
 		return err;
 	progs.entry = trial->prog;
-	err = self_probe_point(SELF_PROBE_EMULATED, &point);
+	err = self_probe_point(SELF_PROBE_TRIAL, &point);
 	if (err)
 		return err;
 	if (tier != UPROBE_LINK_PERF && !pid_filter_works(tier, trial->prog))

@@ -182,12 +182,12 @@ static int measure(struct loader *loader, struct loader_cost *out)
 {
 	struct uprobe_link_progs entry = {.entry = loader->progs.entry};
 	struct uprobe_link_progs returns = {.returns = loader->progs.returns};
-	struct uprobe_link_point points[SELF_PROBE_CNT] = {};
-	double bare_ns[SELF_PROBE_CNT];
+	struct uprobe_link_point points[SELF_PROBE_TIMED_CNT] = {};
+	double bare_ns[SELF_PROBE_TIMED_CNT];
 	struct loader_cost cost = {};
 	int err;
 
-	for (int which = 0; which < SELF_PROBE_CNT; which++) {
+	for (int which = 0; which < SELF_PROBE_TIMED_CNT; which++) {
 		err = self_probe_point(which, &points[which]);
 		if (err)
 			return err;
@@ -196,7 +196,7 @@ static int measure(struct loader *loader, struct loader_cost *out)
 	}
 	/* These links stay until loader_detach(): to take one out costs more than to measure. */
 	err = uprobe_links_add(loader->self_links, loader->tier, &entry, getpid(), "/proc/self/exe",
-			       points, SELF_PROBE_CNT);
+			       points, SELF_PROBE_TIMED_CNT);
 	if (err)
 		return err;
 	cost.emulated_ns =
@@ -205,7 +205,7 @@ static int measure(struct loader *loader, struct loader_cost *out)
 		fmax(self_probe_time_ns(SELF_PROBE_STEPPED) - bare_ns[SELF_PROBE_STEPPED], 0);
 	if (returns.returns) {
 		err = uprobe_links_add(loader->self_links, loader->tier, &returns, getpid(),
-				       "/proc/self/exe", points, SELF_PROBE_CNT);
+				       "/proc/self/exe", points, SELF_PROBE_TIMED_CNT);
 		if (err)
 			return err;
 		cost.return_ns = fmax(self_probe_time_ns(SELF_PROBE_EMULATED) -

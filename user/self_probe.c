@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: nothing. Out: where two functions of ours lie in our file, and how long a call takes, with
- * or without a probe. They are written in assembly since the first instruction is the point.
+ * In: nothing. Out: where functions of ours lie in our file, and how long a call takes, with or
+ * without a probe. They are written in assembly since the first instruction is the point.
  */
 #include "self_probe.h"
 
@@ -13,13 +13,16 @@
 #include <errno.h>
 #include <time.h>
 
-#define ROUNDS		5
-#define CALLS_PER_ROUND 200
+/* Few calls, since a stepped one takes over 10 us; many rounds, since any may be disturbed. */
+#define ROUNDS		8
+#define CALLS_PER_ROUND 25
 
 /* Called like free(address): the argument is no block of anybody. */
 void self_probe_emulated(const void *address);
 /* See self_probe_emulated(). */
 void self_probe_stepped(const void *address);
+/* See self_probe_emulated(). */
+void self_probe_trial(const void *address);
 
 __asm__(".pushsection .text\n"
 	".balign 16\n"
@@ -35,11 +38,19 @@ __asm__(".pushsection .text\n"
 	"	mov %rdi, %rax\n"
 	"	ret\n"
 	".size self_probe_stepped, . - self_probe_stepped\n"
+	".balign 16\n"
+	".type self_probe_trial, @function\n"
+	"self_probe_trial:\n"
+	"	push %rbp\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size self_probe_trial, . - self_probe_trial\n"
 	".popsection\n");
 
 static void (*const functions[SELF_PROBE_CNT])(const void *) = {
-	self_probe_emulated,
-	self_probe_stepped,
+	[SELF_PROBE_EMULATED] = self_probe_emulated,
+	[SELF_PROBE_STEPPED] = self_probe_stepped,
+	[SELF_PROBE_TRIAL] = self_probe_trial,
 };
 
 static void clear_maps(struct procmaps *maps)

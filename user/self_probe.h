@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two tiny functions of our own that probes are tried and timed on.
+ * Tiny functions of our own that probes are tried and timed on.
  */
 #ifndef SELF_PROBE_H
 #define SELF_PROBE_H
@@ -11,6 +11,8 @@ struct uprobe_link_point;
 enum self_probe {
 	SELF_PROBE_EMULATED, /* push: the kernel emulates it */
 	SELF_PROBE_STEPPED,  /* mov: the kernel single-steps it */
+	SELF_PROBE_TIMED_CNT,
+	SELF_PROBE_TRIAL = SELF_PROBE_TIMED_CNT, /* for trials alone: those stay for a while */
 	SELF_PROBE_CNT,
 };
 
