@@ -17,6 +17,10 @@
 #include <limits.h>
 #include <math.h>
 
+/* Bounds of the default of --max-live. */
+#define LIVE_MIN 65536
+#define LIVE_MAX 4194304
+
 struct option_row {
 	int key; /* the short option, or a number above all characters */
 	const char *name;
@@ -53,7 +57,8 @@ static const struct option_row rows[] = {
 	{KEY_READY_FD, "ready-fd", "FD", "write a byte there when every probe is in place"},
 	{KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
 	{KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
-	{KEY_MAX_LIVE, "max-live", "N", "sampled objects alive at a time (default 4194304)"},
+	{KEY_MAX_LIVE, "max-live", "N",
+	 "sampled objects alive at a time (default: by rate and memory)"},
 	{KEY_MAX_DEPTH, "max-depth", "N", "frames of a stack (default 128, at most 512)"},
 	{KEY_TIER, "tier", "session|multi|perf", NULL},
 	{KEY_FLOOR, "floor", NULL, NULL},
@@ -400,9 +405,26 @@ static int parse_verb(struct opts *opts, int argc, char **argv)
 	return 0;
 }
 
+/*
+ * Of what is alive, a byte in `rate_bytes` is sampled at the most; room for four times the
+ * machine's memory, since not all that is allocated is there. More would only cost: the kernel
+ * clears a table of that many entries at the start.
+ */
+static uint32_t default_live(uint64_t rate_bytes)
+{
+	uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t objects = 4 * memory_bytes / rate_bytes;
+
+	if (objects < LIVE_MIN)
+		return LIVE_MIN;
+	return objects > LIVE_MAX ? LIVE_MAX : objects;
+}
+
 /* What options mean together. */
 static int check_together(struct opts *opts)
 {
+	if (!opts->max_live)
+		opts->max_live = default_live(opts->rate_bytes);
 	/* Exact is exact. */
 	if (isnan(opts->max_overhead))
 		opts->max_overhead = opts->rate_bytes == 1 || opts->floor ? INFINITY : 0.1;
@@ -429,7 +451,6 @@ int opts_parse(int argc, char **argv, struct opts *out)
 		.ready_fd = -1,
 		.max_stacks = 32768,
 		.max_sites = 131072,
-		.max_live = 4194304,
 		.max_depth = 128,
 		.tier = UPROBE_LINK_TIER_CNT,
 	};

@@ -144,6 +144,32 @@ TEST(nonsense_is_refused)
 	log_set_level(LOG_LEVEL_INFO);
 }
 
+/* No more than can be alive: the kernel clears a table of that size at the start. */
+TEST(room_for_live_objects_is_by_rate)
+{
+	static const struct {
+		const char *rate, *live;
+		uint32_t max_live;
+	} cases[] = {
+		{"1", NULL, 4194304},
+		{"1023G", NULL, 65536},
+		{"1", "100", 100},
+		{"1023G", "268435456", 268435456},
+	};
+	struct opts opts;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (cases[i].live)
+			CHECK_EQ(PARSE(&opts, "-p1", "-r", cases[i].rate, "--max-live",
+				       cases[i].live),
+				 0);
+		else
+			CHECK_EQ(PARSE(&opts, "-p1", "-r", cases[i].rate), 0);
+		CHECK_EQ(opts.max_live, cases[i].max_live);
+		opts_clear(&opts);
+	}
+}
+
 /* Several profiles go into a directory, which is known by its name or by being there. */
 TEST(several_profiles_need_a_directory)
 {
