@@ -19,11 +19,14 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 
 /* enum bpf_attach_type of newer uapi headers than the distribution's. */
 #define ATTACH_TRACE_UPROBE_MULTI   48
 #define ATTACH_TRACE_UPROBE_SESSION 57
+
+#define CLEAR_AT_ONCE 16
 
 /* One attached thing: a raw link descriptor, or libbpf's object for a perf event. */
 struct entry {
@@ -220,10 +223,16 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 	return apart_call(add, &addition);
 }
 
-static int cut_all(void *links)
+static int cut_entry(void *entry)
 {
-	links_cut(links, 0);
+	detach(entry);
 	return 0;
+}
+
+static void *cut_entry_apart(void *entry)
+{
+	apart_call(cut_entry, entry);
+	return NULL;
 }
 
 void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
@@ -239,9 +248,23 @@ void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
 	links->cnt = kept;
 }
 
+/* Some at once: nearly all of it is waiting for grace periods, and one of those ends many waits. */
 void uprobe_links_clear(struct uprobe_links *links)
 {
-	apart_call(cut_all, links);
+	while (links->cnt) {
+		pthread_t threads[CLEAR_AT_ONCE - 1];
+		size_t started = 0;
+
+		while (links->cnt > 1 && started < ARRAY_CNT(threads) &&
+		       !pthread_create(&threads[started], NULL, cut_entry_apart,
+				       &links->entries[links->cnt - 1])) {
+			links->cnt--;
+			started++;
+		}
+		cut_entry_apart(&links->entries[--links->cnt]);
+		while (started)
+			pthread_join(threads[--started], NULL);
+	}
 }
 
 void uprobe_links_free(struct uprobe_links *links)

@@ -61,7 +61,7 @@ void uprobe_links_clear(struct uprobe_links *links);
 
 /*
  * Detaches everything and frees; NULL is fine. Waits for the kernel's grace periods (tens of
- * milliseconds a link).
+ * milliseconds, for many links at once).
  */
 void uprobe_links_free(struct uprobe_links *links);
 
