@@ -4,7 +4,8 @@
 # What being watched costs, side by side. In turns, so that a slow minute of the machine hits all:
 #   nothing      the program alone
 #   floor        our own empty programs at the places that heapbpf probes
-#   heap, allocs heapbpf with these types
+#   heap, allocs heapbpf with these types, all of the time
+#   budget       heapbpf as it is without options: 10 % of the time
 #   memleak      memleak of bcc (libbpf-tools or bpfcc-tools), where it runs
 #   bpftrace     a script of bpftrace with memleak's layout: entry and return of malloc, calloc and
 #                realloc, entry of free, a stack per object
@@ -30,7 +31,7 @@ rounds=${1:-5}
 	exit 2
 }
 
-modes=(nothing floor heap allocs)
+modes=(nothing floor heap allocs budget)
 memleak=()
 if command -v memleak >/dev/null; then
 	memleak=(memleak)
@@ -144,7 +145,7 @@ unwatch_nothing() {
 }
 
 watch_heap() {
-	heapbpf_start -q --top 0 -p "$target_pid" -o p.pb.gz "$@"
+	heapbpf_start -q --top 0 -p "$target_pid" -o p.pb.gz --max-overhead none "$@"
 }
 
 unwatch_heap() {
@@ -156,6 +157,14 @@ watch_allocs() {
 }
 
 unwatch_allocs() {
+	heapbpf_stop
+}
+
+watch_budget() {
+	heapbpf_start -q --top 0 -p "$target_pid" -o p.pb.gz
+}
+
+unwatch_budget() {
 	heapbpf_stop
 }
 
@@ -334,3 +343,5 @@ printf '\nWith 5,000 stacks: from start to recording %.0f ms, from Ctrl-C to the
 	"$(median begin)" "$(median end)" "$(awk -v kb="$(median memory)" 'BEGIN { print kb / 1024 }')"
 printf '\n'
 "$TESTS/../scripts/bench-unwind.sh" "$rounds"
+printf '\n'
+"$TESTS/../scripts/bench-gaps.sh" "$rounds"

@@ -250,22 +250,34 @@ void session_handle_events(struct session *session, bool ending)
 			look(session, session->targets[i]);
 }
 
-int session_arm(struct session *session)
+/* Forgets the probes of those that ended: their numbers may be others' by now. True if any did. */
+static bool drop_ended(struct session *session)
 {
-	int err;
+	bool any = false;
 
 	for (size_t i = 0; i < session->target_cnt; i++) {
 		struct target *target = session->targets[i];
 
-		/* Its number may be another process's by now. */
-		if (target->exited || target_is_gone(target))
-			loader_detach_process(session->loader, target->tgid);
+		if (target->dropped || !(target->exited || target_is_gone(target)))
+			continue;
+		loader_detach_process(session->loader, target->tgid);
+		any = target->dropped = true;
 	}
-	err = loader_arm(session->loader);
+	return any;
+}
+
+int session_arm(struct session *session)
+{
+	int err;
+
+	do {
+		drop_ended(session);
+		err = loader_arm(session->loader);
+	} while (err && drop_ended(session));
 	if (err)
 		return log_fail(-err, "cannot put the probes back");
 	for (size_t i = 0; i < session->target_cnt; i++)
-		if (!session->targets[i]->exited)
+		if (!session->targets[i]->dropped)
 			look(session, session->targets[i]);
 	return 0;
 }

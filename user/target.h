@@ -31,6 +31,7 @@ struct target {
 	int root_fd; /* owned; its root directory, or -1 */
 	char *comm;  /* owned */
 	bool exited;
+	bool dropped;	      /* its probes are forgotten */
 	bool dirty;	      /* an event said that the mappings changed */
 	bool ended_images;    /* it executed another program since the last look */
 	bool unlinked;	      /* its probes were for a thread that is gone */
