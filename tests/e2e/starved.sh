@@ -5,8 +5,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# Most of a run is waiting for the kernel, so many go at once.
-AT_ONCE=12
+# Much of a run is waiting for the kernel.
+AT_ONCE=4
 
 # starve NUMBER ARG...: one run into the files NUMBER.{out,err,status}.
 starve() {
