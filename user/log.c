@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: messages from every room. Out: whole lines on stderr. The level is the one mutable global of
- * the program.
+ * In: messages from every room. Out: whole lines on stderr. What is shown, and whether an error
+ * was, are the only mutable globals of the program.
  */
 #include "log.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static enum log_level shown_level = LOG_LEVEL_INFO;
+static bool failed;
 
 void log_set_level(enum log_level level)
 {
@@ -19,6 +21,11 @@ void log_set_level(enum log_level level)
 int log_shows(enum log_level level)
 {
 	return level <= shown_level;
+}
+
+int log_failed(void)
+{
+	return failed;
 }
 
 /* Formats into one buffer so that lines of several threads do not interleave. */
@@ -50,6 +57,7 @@ int log_fail(int err, const char *fmt, ...)
 {
 	va_list args;
 
+	failed = true;
 	va_start(args, fmt);
 	emit("heapbpf: ", err, fmt, args);
 	va_end(args);
@@ -63,6 +71,7 @@ int log_fail(int err, const char *fmt, ...)
                                                                                                    \
 		if (!log_shows(level))                                                             \
 			return;                                                                    \
+		failed |= level == LOG_LEVEL_ERROR;                                                \
 		va_start(args, fmt);                                                               \
 		emit("heapbpf: ", 0, fmt, args);                                                   \
 		va_end(args);                                                                      \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Messages to people, on stderr, one line each, prefixed "heapbpf: ". A failure is logged once,
- * where the call failed and the pid or path is known; callers just return the code.
+ * where the call failed and the pid or path is known; callers just return the code. Out of memory
+ * is the same everywhere: -ENOMEM may come up without a word, and main() says it.
  */
 #ifndef LOG_H
 #define LOG_H
@@ -30,6 +31,9 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
  * reason out and returns -EINVAL. `err` is positive; take errno into a local before calling.
  */
 int log_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* True once log_fail() or log_error() has said something. */
+int log_failed(void);
 
 /* "heapbpf: <text>" at the level in the name. */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -63,6 +63,8 @@ int main(int argc, char **argv)
 	if (err)
 		return finish_output(err == -ECANCELED ? OPTS_EXIT_WHOLE : OPTS_EXIT_USAGE);
 	status = verbs[opts.verb](&opts);
+	if (status == OPTS_EXIT_FAILED && !log_failed())
+		log_fail(ENOMEM, "cannot go on");
 	opts_clear(&opts);
 	return finish_output(status);
 }
