@@ -10,6 +10,7 @@
 #include "cfi_frames.h"
 #include "cleanup.h"
 #include "elf_file.h"
+#include "shortage.h"
 #include "vec.h"
 
 #include <errno.h>
@@ -406,16 +407,16 @@ static int collect(struct builder *builder, bool is_go)
 	return 0;
 }
 
-int cfi_build(const struct elf_file *file, struct cfi_table *out)
+/* cfi_build() without its view on what libelf keeps back. */
+static int build(struct builder *builder, struct cfi_table *out)
 {
-	_cleanup_(builder_clear) struct builder builder = {.file = file};
-	bool is_go = cfi_frames_has_section(file, ".gopclntab") ||
-		     cfi_frames_has_section(file, ".data.rel.ro.gopclntab");
+	bool is_go = cfi_frames_has_section(builder->file, ".gopclntab") ||
+		     cfi_frames_has_section(builder->file, ".data.rel.ro.gopclntab");
 	struct cfi_rows rows = {0};
-	int err = collect(&builder, is_go);
+	int err = collect(builder, is_go);
 
 	if (!err)
-		err = emit(&builder, &rows);
+		err = emit(builder, &rows);
 	if (err) {
 		free(rows.rows);
 		return err;
@@ -423,13 +424,32 @@ int cfi_build(const struct elf_file *file, struct cfi_table *out)
 	*out = (struct cfi_table){
 		.rows = rows.rows,
 		.row_cnt = rows.cnt,
-		.bigs = take_ptr(builder.pool.bigs),
-		.big_cnt = builder.pool.big_cnt,
+		.bigs = take_ptr(builder->pool.bigs),
+		.big_cnt = builder->pool.big_cnt,
 		.flags = is_go ? HB_CFI_TABLE_FP : 0,
-		.fde_cnt = builder.fde_cnt,
-		.fde_dropped = builder.fde_dropped,
-		.rows_unsupported = builder.pool.unsupported,
+		.fde_cnt = builder->fde_cnt,
+		.fde_dropped = builder->fde_dropped,
+		.rows_unsupported = builder->pool.unsupported,
 	};
+	return 0;
+}
+
+int cfi_build(const struct elf_file *file, struct cfi_table *out)
+{
+	_cleanup_(builder_clear) struct builder builder = {.file = file};
+	struct cfi_table table = {0};
+	int err, shortage;
+
+	shortage_watch();
+	err = build(&builder, &table);
+	shortage = shortage_seen();
+	if (shortage)
+		err = shortage;
+	if (err) {
+		cfi_clear(&table);
+		return err;
+	}
+	*out = table;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cleanup.h"
 #include "elf_dynamic.h"
+#include "shortage.h"
 #include "vec.h"
 
 #include <errno.h>
@@ -183,13 +184,11 @@ static void read_note_sections(struct elf_file *file)
 			find_build_id(file, elf_getdata(scn, NULL));
 }
 
-/* What both ways to open have in common. Takes `elf`, which may be NULL, also on failure. */
-static int file_init(struct elf_file *file, Elf *elf)
+static int read_headers(struct elf_file *file)
 {
 	int ret;
 
-	file->elf = elf;
-	if (!elf || !is_supported(elf))
+	if (!file->elf || !is_supported(file->elf))
 		return -ENOEXEC;
 	ret = read_segments(file);
 	if (ret)
@@ -197,6 +196,22 @@ static int file_init(struct elf_file *file, Elf *elf)
 	read_note_sections(file);
 	file->soname = elf_dynamic_soname(file);
 	return 0;
+}
+
+/* What both ways to open have in common; `fd` -1: the image. */
+static int file_init(struct elf_file *file, int fd)
+{
+	int ret, shortage;
+
+	elf_version(EV_CURRENT);
+	shortage_watch();
+	if (fd < 0)
+		file->elf = elf_memory(file->image, file->size_bytes);
+	else
+		file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	ret = read_headers(file);
+	shortage = shortage_seen();
+	return shortage ? shortage : ret;
 }
 
 int elf_file_open(int fd, const char *name, struct elf_file **out)
@@ -213,8 +228,7 @@ int elf_file_open(int fd, const char *name, struct elf_file **out)
 	file = file_new(take_fd(&owned), name, (size_t)st.st_size);
 	if (!file)
 		return -ENOMEM;
-	elf_version(EV_CURRENT);
-	ret = file_init(file, elf_begin(fd, ELF_C_READ_MMAP, NULL));
+	ret = file_init(file, fd);
 	if (ret)
 		return ret;
 	*out = take_ptr(file);
@@ -233,8 +247,7 @@ int elf_file_open_memory(const void *image, size_t size_bytes, const char *name,
 	if (!file->image)
 		return -ENOMEM;
 	memcpy(file->image, image, size_bytes);
-	elf_version(EV_CURRENT);
-	ret = file_init(file, elf_memory(file->image, size_bytes));
+	ret = file_init(file, -1);
 	if (ret)
 		return ret;
 	*out = take_ptr(file);
@@ -435,8 +448,9 @@ static bool section_symtab(const struct elf_file *file, Elf_Scn *scn, const GElf
 	return true;
 }
 
-int elf_file_each_function(const struct elf_file *file,
-			   int (*fn)(const struct elf_symbol *symbol, void *data), void *data)
+/* elf_file_each_function() without its view on what libelf keeps back. */
+static int each_function(const struct elf_file *file,
+			 int (*fn)(const struct elf_symbol *symbol, void *data), void *data)
 {
 	struct elf_dynamic_symtab table;
 	bool have_dynsym = false;
@@ -458,4 +472,15 @@ int elf_file_each_function(const struct elf_file *file,
 	if (have_dynsym || elf_dynamic_symtab(file, &table))
 		return 0;
 	return each_in_table(file, &table, fn, data);
+}
+
+int elf_file_each_function(const struct elf_file *file,
+			   int (*fn)(const struct elf_symbol *symbol, void *data), void *data)
+{
+	int ret, shortage;
+
+	shortage_watch();
+	ret = each_function(file, fn, data);
+	shortage = shortage_seen();
+	return ret || !shortage ? ret : shortage;
 }

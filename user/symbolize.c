@@ -15,6 +15,7 @@
 #include "debug_index.h"
 #include "demangle.h"
 #include "elf_file.h"
+#include "shortage.h"
 #include "symbol_index.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ struct file {
 struct symbolizer {
 	struct text *texts;
 	struct file *files;
+	int shortage; /* -errno: a search for a file's debug information was cut short */
 };
 
 struct symbolizer *symbolizer_new(void)
@@ -295,9 +297,16 @@ static int add_file(struct symbolizer *symbolizer, const struct elf_file *elf, i
 
 void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *file, int root_fd)
 {
-	/* If memory is short now, the first lookup tries again. */
-	if (!find_file(symbolizer, file))
-		add_file(symbolizer, file, root_fd);
+	int err = 0;
+
+	if (find_file(symbolizer, file))
+		return;
+	shortage_watch();
+	err = add_file(symbolizer, file, root_fd);
+	if (shortage_seen())
+		err = shortage_seen();
+	if (err && !symbolizer->shortage)
+		symbolizer->shortage = err;
 }
 
 /* Works out what is at `vma`; NULL if out of memory. */
@@ -332,8 +341,9 @@ static struct answer *answer_new(struct symbolizer *symbolizer, struct file *fil
 	return take_ptr(answer);
 }
 
-int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *elf, uint64_t vma,
-		      struct symbolize_result *out)
+/* symbolizer_lookup() without its view on what libelf and libdw keep back. */
+static int lookup(struct symbolizer *symbolizer, const struct elf_file *elf, uint64_t vma,
+		  struct symbolize_result *out)
 {
 	struct file *file = find_file(symbolizer, elf);
 	struct answer *answer;
@@ -359,4 +369,17 @@ int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *elf,
 	out->frames = answer->frames;
 	out->cnt = answer->cnt;
 	return 0;
+}
+
+int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *elf, uint64_t vma,
+		      struct symbolize_result *out)
+{
+	int err, shortage;
+
+	if (symbolizer->shortage)
+		return symbolizer->shortage;
+	shortage_watch();
+	err = lookup(symbolizer, elf, vma, out);
+	shortage = shortage_seen();
+	return shortage ? shortage : err;
 }

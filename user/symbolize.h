@@ -45,13 +45,13 @@ void symbolizer_free(struct symbolizer *symbolizer);
  * `root_fd`, the root directory of the process (-1: only ours, and there only by build id); .dwo
  * files are used only if that root is ours, since libdw opens them by path. Call it while the
  * process lives; later calls for the same file do nothing. What cannot be had is no error: names
- * come from what there is.
+ * come from what there is. What we lack (memory, descriptors) is, of each later lookup.
  */
 void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *file, int root_fd);
 
 /*
  * What is at `vma` of `file` (pass return address - 1 for callers). Remembered per (file, vma).
- * 0 with *out (cnt 0: unknown), or -ENOMEM.
+ * 0 with *out (cnt 0: unknown), or -ENOMEM, -EMFILE, -ENFILE: an answer might lack something.
  */
 int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,
 		      struct symbolize_result *out);

@@ -9,6 +9,7 @@
 #include "elf_file.h"
 #include "log.h"
 #include "needed.h"
+#include "shortage.h"
 #include "symbolize.h"
 #include "vec.h"
 
@@ -159,8 +160,9 @@ static struct elf_file *known_file(const struct target *target, const struct pro
 	return old->elf;
 }
 
-static void attach_files(struct target *target, struct elf_cache *cache,
-			 struct mappings_state state, struct procmaps *now)
+/* 0, or -errno of a shortage of ours; what cannot be had of the process is no error. */
+static int attach_files(struct target *target, struct elf_cache *cache,
+			struct mappings_state state, struct procmaps *now)
 {
 	for (size_t i = 0; i < now->cnt; i++) {
 		struct procmap *map = &now->maps[i];
@@ -172,12 +174,15 @@ static void attach_files(struct target *target, struct elf_cache *cache,
 		if (map->elf)
 			continue;
 		err = elf_cache_get(cache, target->tgid, map, &map->elf);
+		if (shortage_is(err))
+			return err;
 		if (err == -EACCES || err == -EPERM)
 			target->unreadable = -err;
 		if (err)
 			log_debug("process %d: %s: cannot read the mapped file: %s",
 				  (int)target->tgid, map->path, strerror(-err));
 	}
+	return 0;
 }
 
 /* Marks what stays mapped. The program's path is that of the mappings: the kernel writes both. */
@@ -205,8 +210,9 @@ int target_scan(struct target *target, struct elf_cache *cache, struct mappings_
 		procmaps_clear(&now);
 		return -ESRCH;
 	}
-	attach_files(target, cache, state, &now);
-	err = mark_permanent(target, &now);
+	err = attach_files(target, cache, state, &now);
+	if (!err)
+		err = mark_permanent(target, &now);
 	if (err) {
 		procmaps_clear(&now);
 		return err;

@@ -14,6 +14,7 @@
 #include "elf_file.h"
 #include "log.h"
 #include "procmaps.h"
+#include "shortage.h"
 #include "unwind_ranges.h"
 #include "unwind_upload.h"
 #include "vec.h"
@@ -208,7 +209,7 @@ static int table_upload(struct unwind_table *table, const struct cfi_table *cfi,
 	return 0;
 }
 
-/* Builds and uploads the table of a file; a failure is part of the answer. */
+/* Builds and uploads the table of a file; a failure of the file is part of the answer. */
 static struct table table_build(struct unwind_table *table, const struct elf_file *elf, uint32_t id)
 {
 	struct table fresh = {.elf = elf, .rows_fd = -1, .index_fd = -1};
@@ -223,6 +224,8 @@ static struct table table_build(struct unwind_table *table, const struct elf_fil
 		log_debug("%s: no call frame information", elf_file_name(elf));
 		return fresh;
 	}
+	if (shortage_is(fresh.err))
+		return fresh;
 	if (fresh.err) {
 		table->stats.failed++;
 		log_warn("%s: no unwind table, stacks will end there: %s", elf_file_name(elf),
@@ -239,10 +242,12 @@ static struct table table_build(struct unwind_table *table, const struct elf_fil
 	return fresh;
 }
 
-/* The number of the table of `elf`, built if new; 0: there is none. Or -ENOMEM. */
+/* The number of the table of `elf`, built if new; 0: there is none. Or -errno if we lack something.
+ */
 static int table_get(struct unwind_table *table, const struct elf_file *elf)
 {
 	size_t free_id = 0;
+	int err;
 
 	for (size_t id = 1; id < table->table_cnt; id++) {
 		if (table->tables[id].elf == elf)
@@ -260,7 +265,10 @@ static int table_get(struct unwind_table *table, const struct elf_file *elf)
 		table->table_cnt = free_id + 1;
 	}
 	table->tables[free_id] = table_build(table, elf, free_id);
-	return table->tables[free_id].err ? 0 : (int)free_id;
+	err = table->tables[free_id].err;
+	if (shortage_is(err))
+		table->tables[free_id].elf = NULL;
+	return shortage_is(err) ? err : err ? 0 : (int)free_id;
 }
 
 /* Puts the new tables' arrays into the outer maps, all at once. */
