@@ -168,6 +168,9 @@ static int explain(int err)
 	if (err == -ENOMEM)
 		return log_fail(ENOMEM, "cannot use BPF: out of memory or RLIMIT_MEMLOCK "
 					"(ulimit -l) too small for this kernel");
+	/* The file is there; this is how libbpf says that it could not hold it. */
+	if (err == -ESRCH)
+		return log_fail(ENOMEM, "cannot load /sys/kernel/btf/vmlinux");
 	/* EINVAL is how a verifier calls what it does not know. */
 	return log_fail(err == -EINVAL ? EOPNOTSUPP : -err,
 			"cannot use sleepable uprobes with bpf_loop on kernel %s; "

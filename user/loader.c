@@ -118,6 +118,7 @@ static void choose_programs(struct loader *loader, const struct loader_opts *opt
 int loader_open(const struct loader_opts *opts, struct loader **out)
 {
 	struct loader *loader _cleanup_(cleanup_loader) = calloc(1, sizeof(*loader));
+	char why[64];
 	int err;
 
 	libbpf_set_print(print_libbpf);
@@ -125,8 +126,11 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 		return log_fail(ENOMEM, "cannot open the BPF object");
 	loader->skel = heapbpf_bpf__open();
 	loader->self_links = uprobe_links_new();
-	if (!loader->skel || !loader->self_links)
-		return log_fail(errno, "cannot open the BPF object");
+	if (!loader->skel || !loader->self_links) {
+		/* libbpf has numbers of its own. */
+		libbpf_strerror(errno, why, sizeof(why));
+		return log_fail(0, "cannot open the BPF object: %s", why);
+	}
 	err = configure(loader, opts);
 	if (err)
 		return err;
@@ -138,6 +142,9 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	if (err == -E2BIG || err == -ENOMEM)
 		return log_fail(-err, "the kernel has no room for the maps or the programs; lower "
 				      "--max-live, --max-sites or --max-stacks (-v shows more)");
+	/* caps_probe() saw the file; this is how libbpf says that it could not hold it. */
+	if (err == -ESRCH)
+		return log_fail(ENOMEM, "cannot load /sys/kernel/btf/vmlinux");
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	loader->tallies = (struct tallies){
