@@ -66,6 +66,8 @@ static int plan_file(struct probes_file *file, bool track_live)
 		err = probe_plan_make(code, len, fn->vma, needs[fn->fn].regs,
 				      track_live && needs[fn->fn].returns, fn->fn == HB_FN_FREE,
 				      &file->plans[i]);
+		if (err == -ENOMEM)
+			return err;
 		if (err)
 			return log_fail(0, "%s: cannot decode the first instruction of %s",
 					elf_file_name(file->elf), fn->name);
