@@ -211,6 +211,12 @@ static bool strings_are_terminated(Elf *elf)
 	return true;
 }
 
+/* libdw's own would print a line and exit with a status that means something else here. */
+__attribute__((noreturn)) static void out_of_memory(void)
+{
+	abort();
+}
+
 static Dwarf *open_dwarf(Elf *elf)
 {
 	Dwarf *dwarf = NULL;
@@ -221,6 +227,8 @@ static Dwarf *open_dwarf(Elf *elf)
 		dwarf_end(dwarf);
 		return NULL;
 	}
+	if (dwarf)
+		dwarf_new_oom_handler(dwarf, out_of_memory);
 	return dwarf;
 }
 

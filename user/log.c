@@ -28,6 +28,11 @@ int log_failed(void)
 	return failed;
 }
 
+void log_set_failed(void)
+{
+	failed = true;
+}
+
 /* Formats into one buffer so that lines of several threads do not interleave. */
 static void emit(const char *prefix, int err, const char *fmt, va_list args)
 {

@@ -35,6 +35,9 @@ int log_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3))
 /* True once log_fail() or log_error() has said something. */
 int log_failed(void);
 
+/* As if it had: a copy of this process said it. */
+void log_set_failed(void);
+
 /* "heapbpf: <text>" at the level in the name. */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* See log_error(). */

@@ -3,6 +3,7 @@
  * In: argv. Out: the exit status of the verb, and what it printed, all of it or an error.
  */
 #include "check.h"
+#include "contain.h"
 #include "log.h"
 #include "opts.h"
 #include "record.h"
@@ -43,7 +44,8 @@ static enum opts_exit finish_output(enum opts_exit status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	log_fail(errno, "cannot write to standard output");
+	if (!log_failed())
+		log_fail(errno, "cannot write to standard output");
 	return status == OPTS_EXIT_WHOLE ? OPTS_EXIT_PARTIAL : status;
 }
 
@@ -59,6 +61,7 @@ int main(int argc, char **argv)
 
 	occupy_streams();
 	raise_file_limit();
+	contain_crashes();
 	err = opts_parse(argc, argv, &opts);
 	if (err)
 		return finish_output(err == -ECANCELED ? OPTS_EXIT_WHOLE : OPTS_EXIT_USAGE);

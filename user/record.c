@@ -6,6 +6,7 @@
 #include "record.h"
 
 #include "cleanup.h"
+#include "contain.h"
 #include "heap.h"
 #include "log.h"
 #include "output.h"
@@ -260,12 +261,39 @@ static void show_cost(const struct session *session, const struct clock *clock,
 	fputc('\n', out);
 }
 
-/* Makes, writes and shows the profile of one target. */
-static int finish_target(const struct session *session, const struct windows *windows, size_t i,
-			 const struct clock *clock, const uint64_t counters[static HB_COUNTER_CNT],
-			 bool *partial)
+/* What one target's profile is made of. */
+struct finishing {
+	const struct session *session;
+	const struct target *target;
+	const struct heap *heap;
+	struct profile_coverage coverage;
+	const struct clock *clock;
+	const uint64_t *counters;
+	struct symbolizer *symbolizer; /* NULL: without names */
+};
+
+/* heap_profile(), and if names are what we lack memory or descriptors for, without them. */
+static int make_profile(const struct finishing *f, const struct heap_source *source, bool *partial,
+			struct profile *profile)
 {
-	const struct target *target = session->targets[i];
+	const struct mappings *mappings = &f->target->mappings;
+	int err = heap_profile(f->heap, source, mappings, f->symbolizer, profile);
+
+	if (!err || !f->symbolizer)
+		return err;
+	log_warn("process %d (%s): no memory, or no descriptors, for names; the profile has "
+		 "addresses only",
+		 (int)f->target->tgid, f->target->comm);
+	*partial = true;
+	return heap_profile(f->heap, source, mappings, NULL, profile);
+}
+
+/* Makes, writes and shows the profile of one target. */
+static int finish_target(const struct finishing *f, bool *partial)
+{
+	const struct session *session = f->session;
+	const struct target *target = f->target;
+	const struct clock *clock = f->clock;
 	const struct opts *opts = session->opts;
 	FILE *out = output_people(opts);
 	struct heap_source source = {
@@ -276,15 +304,14 @@ static int finish_target(const struct session *session, const struct windows *wi
 		.duration_ns = clock->duration_ns,
 		.tracks_inuse = session->track_live,
 		.epoch = target->epoch,
-		.counters = counters,
+		.counters = f->counters,
 		.memory = target->memory,
-		.coverage = windows_coverage(windows),
+		.coverage = f->coverage,
 	};
 	struct profile profile = {};
 	int err;
 
-	err = heap_profile(windows_heap(windows, i), &source, &target->mappings,
-			   session->symbolizer, &profile);
+	err = make_profile(f, &source, partial, &profile);
 	if (err)
 		return log_fail(-err, "cannot make the profile");
 	err = output_write(opts, target, &profile);
@@ -295,21 +322,72 @@ static int finish_target(const struct session *session, const struct windows *wi
 	return err;
 }
 
+/* In the result of finish_one(), beside enum opts_exit: why is said. */
+#define SAID 4
+
+/* finish_target(), whose result another process understands. */
+static int finish_one(void *data)
+{
+	bool partial = false;
+	enum opts_exit status = OPTS_EXIT_FAILED;
+
+	if (!finish_target(data, &partial))
+		status = partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
+	if ((fflush(stdout) || ferror(stdout)) && status != OPTS_EXIT_FAILED) {
+		log_fail(errno, "cannot write to standard output");
+		status = OPTS_EXIT_PARTIAL;
+	}
+	return status | (log_failed() ? SAID : 0);
+}
+
+/* The same in a copy of us, since it reads files that anybody wrote; once more if that breaks it.
+ */
+static enum opts_exit finish_contained(struct finishing *f)
+{
+	bool crashed;
+	int result;
+
+	crashed = !contain_call(finish_one, f, &result);
+	if (crashed) {
+		log_warn("process %d (%s): names cannot be read, a library crashed; the profile "
+			 "has addresses only",
+			 (int)f->target->tgid, f->target->comm);
+		f->symbolizer = NULL;
+		result = finish_one(f);
+	}
+	if (result & SAID)
+		log_set_failed();
+	result &= ~SAID;
+	return crashed && result == OPTS_EXIT_WHOLE ? OPTS_EXIT_PARTIAL : (enum opts_exit)result;
+}
+
 /* Reads the maps, which nobody changes any more, and writes everything. */
 static enum opts_exit finish(struct session *session, const struct windows *windows,
 			     const struct clock *clock)
 {
+	const struct profile_coverage coverage = windows_coverage(windows);
 	FILE *out = output_people(session->opts);
 	uint64_t counters[HB_COUNTER_CNT];
 	bool partial = false, failed = false;
 
 	if (loader_counters(session->loader, counters))
 		return OPTS_EXIT_FAILED;
-	for (size_t i = 0; i < session->target_cnt; i++)
-		failed |= finish_target(session, windows, i, clock, counters, &partial) != 0;
-	if (!session->opts->quiet && session->opts->top) {
-		const struct profile_coverage coverage = windows_coverage(windows);
+	for (size_t i = 0; i < session->target_cnt; i++) {
+		struct finishing finishing = {
+			.session = session,
+			.target = session->targets[i],
+			.heap = windows_heap(windows, i),
+			.coverage = coverage,
+			.clock = clock,
+			.counters = counters,
+			.symbolizer = session->symbolizer,
+		};
+		enum opts_exit status = finish_contained(&finishing);
 
+		partial |= status == OPTS_EXIT_PARTIAL;
+		failed |= status == OPTS_EXIT_FAILED;
+	}
+	if (!session->opts->quiet && session->opts->top) {
 		show_coverage(&coverage, clock, out);
 		show_cost(session, clock, counters, out);
 	}

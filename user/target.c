@@ -161,8 +161,8 @@ static struct elf_file *known_file(const struct target *target, const struct pro
 }
 
 /* 0, or -errno of a shortage of ours; what cannot be had of the process is no error. */
-static int attach_files(struct target *target, struct elf_cache *cache,
-			struct mappings_state state, struct procmaps *now)
+static int attach_files(struct target *target, struct elf_cache *cache, struct mappings_state state,
+			struct procmaps *now)
 {
 	for (size_t i = 0; i < now->cnt; i++) {
 		struct procmap *map = &now->maps[i];
