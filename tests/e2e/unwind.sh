@@ -25,8 +25,8 @@ chains() {
 
 # counted COUNT REASON: the profile and the terminal both say so.
 counted() {
-	grep -q "^lost: $2 = $1:" notes || fail "not $1 $2: $(<notes)"
-	grep -q "^lost: $1 $2:" out || fail "not $1 $2: $(<out)"
+	grep -q "^cut: $2 = $1:" notes || fail "not $1 $2: $(<notes)"
+	grep -q "^cut: $1 $2:" out || fail "not $1 $2: $(<out)"
 }
 
 # watch COMMAND...: its whole life until DONE in `p.pb.gz`, its word in `truth`.
@@ -224,7 +224,7 @@ whole_stacks() {
 	marked=$(awk '/\[[a-z_]+\]$/ { sum += $1 } END { print sum + 0 }' walked)
 	equal "$marked" $((all - complete)) "marked stacks"
 	reader comments p.pb.gz >notes
-	equal "$(awk '$1 == "lost:" { sum += $4 } END { print sum + 0 }' notes)" "$marked" "counted"
+	equal "$(awk '$1 == "cut:" { sum += $4 } END { print sum + 0 }' notes)" "$marked" "counted"
 }
 
 # A program that makes V8 compile, and throw away, what it runs.
