@@ -6,6 +6,7 @@
 #ifndef CLEANUP_H
 #define CLEANUP_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,6 +29,23 @@ static inline void cleanup_file(FILE **file)
 {
 	if (*file)
 		fclose(*file);
+}
+
+/*
+ * Closes a stream of open_memstream() and settles its *text. False, and *text NULL, if memory was
+ * short at any time, which fclose() alone does not tell.
+ */
+static inline bool close_memstream(FILE *stream, char **text)
+{
+	bool failed = ferror(stream);
+
+	if (fclose(stream) || !*text)
+		failed = true;
+	if (failed) {
+		free(*text);
+		*text = NULL;
+	}
+	return !failed;
 }
 
 #define _cleanup_(f)	__attribute__((cleanup(f)))

@@ -150,7 +150,7 @@ static void note_stats(struct notes *notes, const struct profile *profile)
 			profile->stats[i].count);
 		some = true;
 	}
-	if (fclose(stream))
+	if (!close_memstream(stream, &line))
 		notes->err = -ENOMEM;
 	else if (len)
 		note(notes, "%s", line);

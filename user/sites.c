@@ -217,10 +217,7 @@ static char *site_text(const struct profile *profile, const struct profile_sampl
 		sites_put_name(profile, sample, position, stream);
 	if (frame && frame->file)
 		fprintf(stream, "  %s:%" PRIu32, base_name(frame->file), frame->line);
-	if (fclose(stream)) {
-		free(text);
-		return NULL;
-	}
+	close_memstream(stream, &text);
 	return text;
 }
 

@@ -175,7 +175,7 @@ static void put_callers(const struct table *table, const struct site *site)
 	has_callers = put_chain(table, site, stream);
 	if (site->cnt > 1)
 		fprintf(stream, "  (largest of %zu stacks)", site->cnt);
-	if (!fclose(stream) && has_callers)
+	if (close_memstream(stream, &line) && has_callers)
 		put_line(table, line);
 }
 
