@@ -88,7 +88,7 @@ static void let_signals_end_us(int signal_fd)
 	struct signalfd_siginfo info;
 	sigset_t set;
 
-	while (read(signal_fd, &info, sizeof(info)) > 0)
+	while (read(signal_fd, &info, sizeof(info)) > 0 || errno == EINTR)
 		;
 	ending_signals(&set);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
@@ -214,7 +214,7 @@ static int announce(const struct session *session)
 				(int)session->targets[i]->tgid, session->targets[i]->comm);
 	log_line(LOG_LEVEL_INFO, "recording %s by %s probes, one sample per %llu bytes", text,
 		 uprobe_link_tier_name(session->tier), (unsigned long long)opts->rate_bytes);
-	if (opts->ready_fd >= 0 && write(opts->ready_fd, "\n", 1) != 1)
+	if (opts->ready_fd >= 0 && TEMP_FAILURE_RETRY(write(opts->ready_fd, "\n", 1)) != 1)
 		return log_fail(errno, "cannot write to --ready-fd %d", opts->ready_fd);
 	return 0;
 }

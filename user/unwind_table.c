@@ -199,6 +199,7 @@ static int table_upload(struct unwind_table *table, const struct cfi_table *cfi,
 	if (!err && bpf_map_update_elem(table->fds.tables, &id, &entry, BPF_ANY))
 		err = -errno;
 	if (err) {
+		table_close(fresh);
 		unwind_ranges_give(&table->big_ranges, entry.big_first, cfi->big_cnt);
 		return err;
 	}
@@ -209,40 +210,57 @@ static int table_upload(struct unwind_table *table, const struct cfi_table *cfi,
 	return 0;
 }
 
-/* Builds and uploads the table of a file; a failure of the file is part of the answer. */
-static struct table table_build(struct unwind_table *table, const struct elf_file *elf, uint32_t id)
+/* Counts and tells that a file has no table, which is part of the answer. */
+static void note_failure(struct unwind_table *table, const struct table *failed)
+{
+	table->stats.failed++;
+	/* Mostly data in the shape of a library: no call ever comes from there. */
+	if (failed->err == -ENODATA)
+		log_debug("%s: no call frame information", elf_file_name(failed->elf));
+	else
+		log_warn("%s: no unwind table, stacks will end there: %s",
+			 elf_file_name(failed->elf), strerror(-failed->err));
+}
+
+static void note_success(struct unwind_table *table, const struct elf_file *elf,
+			 const struct cfi_table *cfi)
+{
+	if (cfi->fde_dropped)
+		log_warn("%s: %llu malformed unwind entries left out", elf_file_name(elf),
+			 (unsigned long long)cfi->fde_dropped);
+	table->stats.tables++;
+	table->stats.rows += cfi->row_cnt;
+	table->stats.fde_dropped += cfi->fde_dropped;
+	table->stats.rows_unsupported += cfi->rows_unsupported;
+}
+
+/*
+ * Builds and uploads the table of a file. 0 and *out, whose err tells what is wrong with the file,
+ * or that our tables have no room for it. -errno: we lack something, or the kernel refuses.
+ */
+static int table_build(struct unwind_table *table, const struct elf_file *elf, uint32_t id,
+		       struct table *out)
 {
 	struct table fresh = {.elf = elf, .rows_fd = -1, .index_fd = -1};
 	_cleanup_(cfi_clear) struct cfi_table cfi = {0};
 
 	fresh.err = cfi_build(elf, &cfi);
-	if (!fresh.err)
-		fresh.err = table_upload(table, &cfi, id, &fresh);
-	if (fresh.err == -ENODATA) {
-		/* Mostly data in the shape of a library: no call ever comes from there. */
-		table->stats.failed++;
-		log_debug("%s: no call frame information", elf_file_name(elf));
-		return fresh;
-	}
 	if (shortage_is(fresh.err))
-		return fresh;
-	if (fresh.err) {
-		table->stats.failed++;
-		log_warn("%s: no unwind table, stacks will end there: %s", elf_file_name(elf),
-			 strerror(-fresh.err));
-		return fresh;
+		return fresh.err;
+	if (!fresh.err) {
+		fresh.err = table_upload(table, &cfi, id, &fresh);
+		if (fresh.err && fresh.err != -E2BIG && fresh.err != -ENOSPC)
+			return fresh.err;
 	}
-	if (cfi.fde_dropped)
-		log_warn("%s: %llu malformed unwind entries left out", elf_file_name(elf),
-			 (unsigned long long)cfi.fde_dropped);
-	table->stats.tables++;
-	table->stats.rows += cfi.row_cnt;
-	table->stats.fde_dropped += cfi.fde_dropped;
-	table->stats.rows_unsupported += cfi.rows_unsupported;
-	return fresh;
+	if (fresh.err)
+		note_failure(table, &fresh);
+	else
+		note_success(table, elf, &cfi);
+	*out = fresh;
+	return 0;
 }
 
-/* The number of the table of `elf`, built if new; 0: there is none. Or -errno if we lack something.
+/* The number of the table of `elf`, built if new; 0: there is none. Or -errno, see table_build().
  */
 static int table_get(struct unwind_table *table, const struct elf_file *elf)
 {
@@ -262,13 +280,13 @@ static int table_get(struct unwind_table *table, const struct elf_file *elf)
 		if (vec_reserve(&table->tables, &table->table_cap, free_id + 1))
 			return -ENOMEM;
 		table->tables[0] = (struct table){0};
+		table->tables[free_id] = (struct table){.rows_fd = -1, .index_fd = -1};
 		table->table_cnt = free_id + 1;
 	}
-	table->tables[free_id] = table_build(table, elf, free_id);
-	err = table->tables[free_id].err;
-	if (shortage_is(err))
-		table->tables[free_id].elf = NULL;
-	return shortage_is(err) ? err : err ? 0 : (int)free_id;
+	err = table_build(table, elf, free_id, &table->tables[free_id]);
+	if (err)
+		return err;
+	return table->tables[free_id].err ? 0 : (int)free_id;
 }
 
 /* Puts the new tables' arrays into the outer maps, all at once. */
