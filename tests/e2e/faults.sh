@@ -8,6 +8,7 @@
 #
 # The numbers of turns are small enough for every day; the variables set them:
 #   HB_KILLS=30     kills at random moments
+#   HB_FAULTS=100   calls to fail of each kind, spread over all of a run; `all`: each of them
 #   HB_SEED=N       the seed of what is random; it is shown when a test fails
 # time limit: 600 s
 # shellcheck source=tests/lib.sh
@@ -15,7 +16,10 @@
 
 RANDOM=${HB_SEED:=$RANDOM}
 
+group=
+
 teardown() {
+	[[ -z $group ]] || rmdir "$group"
 	((status == 0 || status == 77)) || echo "HB_SEED=$HB_SEED" >&2
 }
 
@@ -66,6 +70,13 @@ target_apart() {
 		cp "$(ldd "$TARGETS/$1" | awk '/libc\.so/ { print $3 }')" lib/
 	fi
 	target_exec env "LD_LIBRARY_PATH=$PWD/lib" "$TARGETS/$1"
+}
+
+# Waits for heapbpf, and no longer than anything may take.
+timed_wait() {
+	timeout "$PATIENCE" tail -f --pid="$heapbpf_pid" /dev/null ||
+		fail "heapbpf still runs after $PATIENCE s"
+	heapbpf_wait
 }
 
 # The ways to attach that this kernel has.
@@ -154,6 +165,356 @@ test_killed_while_attaching() {
 
 test_killed_while_detaching() {
 	killed_at detach
+}
+
+# A crash is one line and the status of a failure.
+test_crash() {
+	target_apart steady
+	target_go
+	heapbpf_start -q -p "$target_pid" -o p.pb.gz
+	kill -SEGV "$heapbpf_pid"
+	heapbpf_wait
+	equal "$heapbpf_status" 2 "status after a crash"
+	matches "$(<err)" '^heapbpf: crashed' "stderr"
+	equal "$(lines err)" 1 "lines on stderr"
+	eventually text_intact "$target_pid"
+	steady_end
+}
+
+# The target is killed at a random moment of a recording: while heapbpf looks at it, records or
+# writes. It ends by itself, with a profile or with a line.
+test_target_killed_at_random() {
+	local kills ways
+
+	mapfile -t ways < <(tiers)
+	for ((kills = 0; kills < ${HB_KILLS:-30}; kills++)); do
+		target steady
+		target_go
+		"$HEAPBPF" -p "$target_pid" -r 1 --tier "$(pick "${ways[@]}")" -o p.pb.gz \
+			>out 2>err </dev/null &
+		heapbpf_pid=$!
+		pids+=("$heapbpf_pid")
+		pause $((RANDOM % 900))
+		kill -KILL "$target_pid"
+		{ wait "$target_pid" || true; } 2>shell
+		{ timed_wait; } 2>shell
+		verdict >wrong
+		[[ ! -s wrong ]] || fail "kill $kills: $(<wrong): $(<err)"
+		rm -f p.pb.gz
+	done
+}
+
+# --- stops -------------------------------------------------------------------------------------
+
+# stop_and_go PID...: holds up one of them after the other, until the file `enough` is there.
+stop_and_go() {
+	local pid
+
+	while [[ ! -e enough ]]; do
+		pid=$(pick "$@")
+		kill -STOP "$pid"
+		pause $((RANDOM % 40))
+		kill -CONT "$pid"
+		pause $((RANDOM % 20))
+	done
+}
+
+# Stopped and continued at random, both of them; nothing is lost and nothing counts twice.
+test_stopped_at_random() {
+	local tier stopper
+
+	for tier in $(tiers); do
+		rm -f enough
+		target threads 20000
+		heapbpf_start -p "$target_pid" -r 1 --tier "$tier" -o p.pb.gz
+		stop_and_go "$target_pid" "$heapbpf_pid" &
+		stopper=$!
+		target_step
+		: >enough
+		wait "$stopper"
+		heapbpf_stop
+		whole
+		exact
+		target_end
+	done
+}
+
+# The same while it begins, looks at the target and ends. The kernel does not load programs when it is
+# interrupted again and again, which is then the one line.
+test_stopped_all_along() {
+	local turn stopper
+
+	target rounds
+	for turn in 1 2 3 4 5; do
+		rm -f enough
+		env --default-signal=INT "$HEAPBPF" -p "$target_pid" -r 1 -d 300ms -o p.pb.gz \
+			>out 2>err </dev/null &
+		heapbpf_pid=$!
+		stop_and_go "$target_pid" "$heapbpf_pid" 2>/dev/null &
+		stopper=$!
+		heapbpf_wait
+		: >enough
+		wait "$stopper" || true
+		verdict >wrong
+		[[ ! -s wrong ]] || fail "turn $turn: $(<wrong): $(<err)"
+		rm -f p.pb.gz
+	done
+	kill -CONT "$target_pid"
+	target_step
+}
+
+# A thousand children that live for a moment are no business of ours.
+test_thousand_children() {
+	target litter 1000
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	exact
+	target_end
+}
+
+# --- limits ------------------------------------------------------------------------------------
+
+# limited LIMIT VALUE...: an attempt with each value of the limit (as prlimit(1) names it), judged;
+# 127 is the dynamic loader's own line.
+limited() {
+	local limit=$1 value
+
+	shift
+	for value; do
+		attempt prlimit "--$limit=$value:$value"
+		if ((heapbpf_status == 127)); then
+			equal "$(lines err)" 1 "lines of the loader"
+			continue
+		fi
+		judge "$limit $value"
+	done
+}
+
+# Few descriptors.
+test_descriptors_run_out() {
+	target rounds
+	: >faults
+	limited nofile {3..64}
+	no_faults
+}
+
+# Little address space, little data.
+test_memory_runs_out() {
+	local value values=()
+
+	target rounds
+	: >faults
+	for ((value = 4; value <= 400; value += value / 4)); do
+		values+=($((value << 20)))
+	done
+	limited as "${values[@]}"
+	limited data "${values[@]}"
+	no_faults
+}
+
+# make_group BYTES: a memory cgroup of this test with that limit, in `group`; skips where there can
+# be none.
+make_group() {
+	local root
+
+	if [[ -w /sys/fs/cgroup/memory/cgroup.procs ]]; then
+		root=/sys/fs/cgroup/memory
+	elif grep -qw memory /sys/fs/cgroup/cgroup.subtree_control 2>/dev/null; then
+		root=/sys/fs/cgroup
+	else
+		skip "no memory cgroup can be made"
+	fi
+	group=$root/heapbpf-test.$$
+	mkdir -p "$group"
+	if [[ -e $group/memory.max ]]; then
+		echo "$1" >"$group/memory.max"
+		echo 0 >"$group/memory.swap.max" || true
+	else
+		echo "$1" >"$group/memory.limit_in_bytes"
+	fi
+}
+
+# In a cgroup with too little memory the kernel kills heapbpf, or it does its work; the target is
+# well in any case.
+test_memory_group() {
+	local mib
+
+	target_apart rounds
+	: >faults
+	orphans_note
+	for mib in 4 6 8 10 12 14 16 20 24 32 48 64 96; do
+		make_group $((mib << 20))
+		attempt bash -c "echo \$\$ >$group/cgroup.procs && exec \"\$@\"" -
+		((heapbpf_status == 137)) || judge "memory group of $mib MiB"
+		rm -f .heapbpf.*
+		eventually text_intact "$target_pid"
+	done
+	no_faults
+	no_orphans
+	target_step
+}
+
+# --- calls that fail ---------------------------------------------------------------------------
+
+# attempt COMMAND...: a recording of one round of the target `rounds`, by heapbpf under COMMAND.
+attempt() {
+	rm -f p.pb.gz truth
+	[[ -p ready ]] || mkfifo ready
+	timeout --foreground -s KILL "$PATIENCE" env --default-signal=INT,QUIT "$@" "$HEAPBPF" \
+		-p "$target_pid" -r 1 --ready-fd 9 -o p.pb.gz 9>ready >out 2>err </dev/null &
+	heapbpf_pid=$!
+	if [[ $(head -c 1 ready | wc -c) == 1 ]]; then
+		target_step
+		# It may have ended by itself.
+		kill -INT "$heapbpf_pid" 2>/dev/null || true
+	fi
+	{ heapbpf_wait; } 2>shell
+}
+
+# Lines that say why there is no profile, which is more than that it lacks something.
+complaints() {
+	grep '^heapbpf: ' err | grep -vcE 'cannot measure the cost|addresses only$' || true
+}
+
+# What is wrong with `p.pb.gz`: it is not valid, or not what `truth` says, if there was a round.
+mistakes() {
+	if [[ ! -e p.pb.gz ]]; then
+		echo "status $heapbpf_status, and no profile"
+	else
+		reader valid p.pb.gz 2>&1 || true
+		[[ $1 != whole || ! -e truth ]] || reader compare --only truth p.pb.gz 2>&1 || true
+	fi
+}
+
+# What is wrong with the outcome of the last attempt, if anything: it is a whole and true profile, or
+# one that says what it lacks, or one line that says why there is none.
+verdict() {
+	local left
+
+	left=$(find . -name '.heapbpf.*')
+	[[ -z $left ]] || echo "left behind: $left"
+	case $heapbpf_status in
+	0) mistakes whole ;;
+	1)
+		mistakes partial
+		grep -q '^heapbpf: ' err || reader comments p.pb.gz | grep -q '^lost: ' ||
+			echo "status 1 without a word"
+		;;
+	2 | 64)
+		[[ ! -e p.pb.gz ]] || echo "status $heapbpf_status, but a profile"
+		(($(complaints) == 1)) || echo "status $heapbpf_status with $(complaints) lines"
+		;;
+	*) echo "status $heapbpf_status" ;;
+	esac
+}
+
+# judge LABEL: notes the outcome of the last attempt in `outcomes`, and in `faults` what is wrong.
+judge() {
+	local wrong
+
+	wrong=$(verdict)
+	echo "$1: status $heapbpf_status: $(sed -n 's/^heapbpf: //p' err | tr '\n' ' ')" >>outcomes
+	[[ -z $wrong ]] || printf '%s: %s\n' "$1" "$wrong" "$1: stderr" "$(<err)" >>faults
+}
+
+# Fails with what judge() noted.
+no_faults() {
+	if [[ -n ${HB_OUTCOMES:-} ]]; then
+		cp outcomes "$HB_OUTCOMES.$test_name"
+	fi
+	[[ ! -s faults ]] || fail "$(<faults)"
+}
+
+# spread TOTAL: the numbers from 1 to TOTAL, or $HB_FAULTS of them.
+spread() {
+	local wanted=${HB_FAULTS:-100}
+
+	[[ $wanted != all ]] || wanted=$1
+	awk -v total="$1" -v wanted="$((wanted < $1 ? wanted : $1))" 'BEGIN {
+		for (i = 0; i < wanted; i++)
+			print 1 + (wanted > 1 ? int(i * (total - 1) / (wanted - 1)) : 0)
+	}'
+}
+
+# The first allocation on each path of calls fails: ours, or one of a library.
+test_allocation_fails() {
+	local total n
+
+	target rounds
+	: >faults
+	attempt env "LD_PRELOAD=$TARGETS/fault_malloc" FAULT_COUNT=count
+	whole
+	total=$(<count)
+	for n in $(spread "$total"); do
+		attempt env "LD_PRELOAD=$TARGETS/fault_malloc" "FAULT_NTH=$n"
+		judge "allocation $n of $total"
+	done
+	no_faults
+	target_step
+}
+
+# System calls and how they may fail. Not: calls that only clean up, and those of which a failure is
+# an answer (access, lseek).
+syscall_faults=(
+	"bpf EPERM ENOMEM EINVAL E2BIG EBUSY EAGAIN"
+	"clone EAGAIN"
+	"clone3 EAGAIN"
+	"epoll_create1 EMFILE"
+	"epoll_ctl ENOMEM"
+	"fsync EIO ENOSPC"
+	"getrandom EINTR"
+	"ioctl EINVAL"
+	"mmap ENOMEM"
+	"newfstatat EACCES"
+	"openat EMFILE ENOMEM EACCES EINTR"
+	"openat2 EMFILE EAGAIN ENOSYS"
+	"perf_event_open EACCES EMFILE"
+	"pidfd_open EMFILE ENOMEM"
+	"poll EINTR ENOMEM"
+	"pread64 EINTR EIO SHORT"
+	"read EINTR EIO SHORT"
+	"rename ENOSPC EACCES"
+	"signalfd4 EMFILE"
+	"timerfd_create EMFILE"
+	"timerfd_settime EINVAL"
+	"wait4 EINTR"
+	"write EINTR ENOSPC SHORT"
+)
+
+# Each call with each of its failures and its numbers (without `all` some), one a line.
+list_syscall_faults() {
+	local row call errors error count n some=5
+
+	for row in "${syscall_faults[@]}"; do
+		read -r call errors <<<"$row"
+		count=$(sed -n "s/^$call //p" count)
+		[[ ${HB_FAULTS:-} != all ]] || some=$count
+		for error in $errors; do
+			for n in $(HB_FAULTS=$some spread "$count"); do
+				echo "$call $n $error"
+			done
+		done
+	done
+}
+
+# What heapbpf asks of the kernel is refused once.
+test_system_call_fails() {
+	local i faults call n error
+
+	target rounds
+	: >faults
+	attempt "$TARGETS/fault_syscall" count count
+	whole
+	mapfile -t faults < <(list_syscall_faults)
+	for i in $(spread "${#faults[@]}"); do
+		read -r call n error <<<"${faults[i - 1]}"
+		attempt "$TARGETS/fault_syscall" "$call" "$n" "$error"
+		judge "$call $n $error"
+	done
+	no_faults
+	target_step
 }
 
 e2e_main "$@"

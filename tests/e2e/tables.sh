@@ -52,6 +52,17 @@ test_sites_full() {
 		"allocations and those not counted"
 }
 
+# All of them at once, and as small as they can be: the first object fills them, every other one is
+# counted as not counted.
+test_everything_full() {
+	overload --max-live 1 --max-stacks 1 --max-sites 1 --max-depth 1
+	equal "$(reader total p.pb.gz alloc_objects)" 1 "allocations"
+	equal "$(reader total p.pb.gz inuse_objects)" 1 "objects in use"
+	equal "$(loss sites_full)" 4999 "allocations not counted"
+	# One frame deep there are two stacks, of step_a and of step_b.
+	equal "$(loss stacks_full)" 2500 "stacks not kept"
+}
+
 # Four threads at full speed and room for few: what was allocated is exact, what is in use and what
 # could not be followed are apart, and the target is well.
 test_overload_by_threads() {
