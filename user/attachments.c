@@ -49,7 +49,7 @@ struct attachments *attachments_new(enum uprobe_link_tier tier,
 	return NULL;
 }
 
-void attachments_wait(struct attachments *attachments)
+static void wait_for_leaving(struct attachments *attachments)
 {
 	if (attachments->is_leaving)
 		pthread_join(attachments->leaving, NULL);
@@ -69,10 +69,18 @@ void attachments_off(struct attachments *attachments)
 	if (!links)
 		return;
 	/* One at a time: were the kernel slower than we, links would pile up. */
-	attachments_wait(attachments);
+	wait_for_leaving(attachments);
 	attachments->is_leaving = !pthread_create(&attachments->leaving, NULL, leave, links);
 	if (!attachments->is_leaving)
 		uprobe_links_free(links);
+}
+
+void attachments_end(struct attachments *attachments, struct uprobe_links *more)
+{
+	attachments_off(attachments);
+	uprobe_links_move(more, attachments->hooks);
+	uprobe_links_clear(attachments->hooks);
+	wait_for_leaving(attachments);
 }
 
 void attachments_free(struct attachments *attachments)
@@ -80,8 +88,8 @@ void attachments_free(struct attachments *attachments)
 	if (!attachments)
 		return;
 	attachments_off(attachments);
-	attachments_wait(attachments);
 	uprobe_links_free(attachments->hooks);
+	wait_for_leaving(attachments);
 	for (size_t i = 0; i < attachments->cnt; i++)
 		free(attachments->all[i].points);
 	free(attachments->all);

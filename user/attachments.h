@@ -32,11 +32,14 @@ int attachments_on(struct attachments *attachments);
 
 /*
  * Takes all out, on a thread of their own: the breakpoints go at once, and what the kernel then
- * waits for keeps nobody. attachments_wait() waits.
+ * waits for keeps nobody.
  */
 void attachments_off(struct attachments *attachments);
 
-/* Until what attachments_off() began is done: no program runs any more. */
-void attachments_wait(struct attachments *attachments);
+/*
+ * Takes everything out for good, hooks and the links in `more` included, all at once, and waits
+ * until no program runs any more.
+ */
+void attachments_end(struct attachments *attachments, struct uprobe_links *more);
 
 #endif

@@ -295,8 +295,7 @@ void loader_detach_process(struct loader *loader, pid_t tgid)
 
 void loader_detach(struct loader *loader)
 {
-	attachments_off(loader->attachments);
-	attachments_wait(loader->attachments);
+	attachments_end(loader->attachments, loader->self_links);
 }
 
 void loader_unwind_maps(const struct loader *loader, struct unwind_table_maps *out)

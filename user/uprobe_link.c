@@ -267,6 +267,14 @@ void uprobe_links_clear(struct uprobe_links *links)
 	}
 }
 
+void uprobe_links_move(struct uprobe_links *from, struct uprobe_links *to)
+{
+	if (!vec_reserve(&to->entries, &to->cap, to->cnt + from->cnt))
+		while (from->cnt)
+			to->entries[to->cnt++] = from->entries[--from->cnt];
+	uprobe_links_clear(from);
+}
+
 void uprobe_links_free(struct uprobe_links *links)
 {
 	if (!links)

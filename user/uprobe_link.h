@@ -56,6 +56,9 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 /* Detaches what was added for `tgid`; waits as uprobe_links_free() does. */
 void uprobe_links_drop(struct uprobe_links *links, pid_t tgid);
 
+/* Moves all links of `from` to `to`; those that there is no memory for are detached. */
+void uprobe_links_move(struct uprobe_links *from, struct uprobe_links *to);
+
 /* Detaches everything; the set stays usable. Waits as uprobe_links_free() does. */
 void uprobe_links_clear(struct uprobe_links *links);
 
