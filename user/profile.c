@@ -89,9 +89,10 @@ __attribute__((format(printf, 2, 3))) static void note(struct notes *notes, cons
 	notes->err = notes->emit(line, notes->data);
 }
 
-/* The memory of the process as the kernel counts it. */
-static void note_memory(struct notes *notes, const struct profile_memory *memory)
+/* The memory of the process as the kernel counts it, or did while there was a process. */
+static void note_memory(struct notes *notes, const struct profile *profile)
 {
+	const struct profile_memory *memory = &profile->memory;
 	const struct {
 		const char *name;
 		uint64_t bytes;
@@ -100,6 +101,10 @@ static void note_memory(struct notes *notes, const struct profile_memory *memory
 		{"Heap", memory->heap_bytes},
 		{"Anonymous", memory->anonymous_bytes},
 	};
+
+	if (memory->rss_bytes && memory->read_ns < profile->duration_ns)
+		note(notes, "the process ended; its memory when last seen, after %.1f s:",
+		     (double)memory->read_ns / 1e9);
 
 	for (size_t i = 0; i < ARRAY_CNT(rows); i++)
 		if (rows[i].bytes)
@@ -174,7 +179,7 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 	note_counts(&notes, "cut", profile->cuts, profile->cut_cnt);
 	note_counts(&notes, "lost", profile->losses, profile->loss_cnt);
 	note_stats(&notes, profile);
-	note_memory(&notes, &profile->memory);
+	note_memory(&notes, profile);
 	return notes.err;
 }
 

@@ -73,9 +73,10 @@ struct profile_count {
 	uint64_t count;
 };
 
-/* What the kernel says of the process, bytes (smaps_rollup); 0 where unknown. */
+/* What the kernel says of the process, bytes; 0 where unknown. */
 struct profile_memory {
 	uint64_t rss_bytes, heap_bytes, anonymous_bytes;
+	int64_t read_ns; /* when, since the start of the recording */
 };
 
 /* How much of the time was recorded, where a budget allowed only a part. */

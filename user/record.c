@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: options. Out: one profile per process and type, a table for people, an exit status. Waits in
- * one poll for the clock, signals, events and the targets' end; does nothing in between.
+ * one poll for the clock, signals, events and the targets' end; in between it looks once a second
+ * how large they are.
  */
 #include "record.h"
 
@@ -138,6 +139,16 @@ static void show_progress(const struct session *session, const struct clock *clo
 	fflush(stderr);
 }
 
+/* Notes the targets' memory: whoever ends before the next time was last seen now. */
+static void read_memory(const struct session *session, const struct clock *clock, bool exact)
+{
+	int64_t elapsed_ns = clock->duration_ns ? clock->duration_ns
+						: read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+
+	for (size_t i = 0; i < session->target_cnt; i++)
+		target_read_memory(session->targets[i], elapsed_ns, exact);
+}
+
 /* Until somebody has something to do: milliseconds for poll(). */
 static int next_wait_ms(const struct session *session, const struct windows *windows)
 {
@@ -156,7 +167,7 @@ static int wait_for_end(struct session *session, struct windows *windows, const 
 	int64_t passed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
 	int64_t left_ns = session->opts->duration_ns - passed_ns;
 	_cleanup_close_ int end_fd = -1;
-	_cleanup_close_ int tick_fd = open_timer(1000000000, shows ? 1000000000 : 0);
+	_cleanup_close_ int tick_fd = open_timer(1000000000, 1000000000);
 	_cleanup_free_ struct pollfd *fds =
 		calloc(WAIT_TARGETS + session->target_cnt, sizeof(*fds));
 	uint64_t ticks;
@@ -167,7 +178,7 @@ static int wait_for_end(struct session *session, struct windows *windows, const 
 		return log_fail(errno, "cannot wait");
 	fds[WAIT_SIGNAL] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
 	fds[WAIT_END] = (struct pollfd){.fd = end_fd, .events = POLLIN};
-	fds[WAIT_TICK] = (struct pollfd){.fd = shows ? tick_fd : -1, .events = POLLIN};
+	fds[WAIT_TICK] = (struct pollfd){.fd = tick_fd, .events = POLLIN};
 	fds[WAIT_EVENTS].fd = loader_event_fd(session->loader);
 	fds[WAIT_EVENTS].events = POLLIN;
 	for (size_t i = 0; i < session->target_cnt; i++)
@@ -186,8 +197,11 @@ static int wait_for_end(struct session *session, struct windows *windows, const 
 			session_look_again(session);
 		if (fds[WAIT_EVENTS].revents)
 			session_handle_events(session, false);
-		if (fds[WAIT_TICK].revents && read(tick_fd, &ticks, sizeof(ticks)) > 0)
-			show_progress(session, clock);
+		if (fds[WAIT_TICK].revents && read(tick_fd, &ticks, sizeof(ticks)) > 0) {
+			read_memory(session, clock, false);
+			if (shows)
+				show_progress(session, clock);
+		}
 		if (fds[WAIT_SIGNAL].revents || fds[WAIT_END].revents)
 			break;
 		for (size_t i = 0; i < session->target_cnt; i++) {
@@ -412,6 +426,7 @@ enum opts_exit record_run(const struct opts *opts)
 	clock.start_ns = read_clock(CLOCK_MONOTONIC);
 	if (windows_start(session, opts->duration_ns, &windows))
 		return OPTS_EXIT_FAILED;
+	read_memory(session, &clock, false);
 	if (announce(session))
 		return OPTS_EXIT_FAILED;
 	for (size_t i = 0; i < session->target_cnt; i++)
@@ -419,8 +434,7 @@ enum opts_exit record_run(const struct opts *opts)
 	if (wait_for_end(session, windows, &clock, signal_fd))
 		return OPTS_EXIT_FAILED;
 	clock.duration_ns = read_clock(CLOCK_MONOTONIC) - clock.start_ns;
-	for (size_t i = 0; i < session->target_cnt; i++)
-		target_read_memory(session->targets[i]);
+	read_memory(session, &clock, true);
 	if (windows_end(windows))
 		return OPTS_EXIT_FAILED;
 	session_handle_events(session, true);

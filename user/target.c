@@ -22,6 +22,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+/* Of /proc/TGID/maps, where the heap is looked for: it follows the program. */
+#define HEAP_LINES 64
+
 DEFINE_CLEANUP(target, struct target, target_free)
 
 void target_free(struct target *target)
@@ -286,26 +289,58 @@ double target_cpu_ns(struct target *target)
 	return target->cpu_ns;
 }
 
-void target_read_memory(struct target *target)
+/*
+ * Two sizes that a file of the process has a line for, like "Rss:   12 kB". False if there is none
+ * for the first.
+ */
+static bool read_sizes(pid_t tgid, const char *name, const char *const keys[static 2],
+		       uint64_t *const bytes[static 2])
 {
-	FILE *file _cleanup_file_ = open_proc(target->tgid, "smaps_rollup");
-	struct profile_memory memory = {};
-	struct procmaps maps = {};
+	FILE *file _cleanup_file_ = open_proc(tgid, name);
+	bool found = false;
 	char line[256];
-	uint64_t kib;
 
 	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "Rss: %" SCNu64, &kib) == 1)
-			memory.rss_bytes = kib * 1024;
-		else if (sscanf(line, "Anonymous: %" SCNu64, &kib) == 1)
-			memory.anonymous_bytes = kib * 1024;
+		for (int i = 0; i < 2; i++) {
+			size_t len = strlen(keys[i]);
+
+			if (strncmp(line, keys[i], len))
+				continue;
+			*bytes[i] = strtoull(line + len, NULL, 10) * 1024;
+			found |= !i;
+		}
 	}
-	if (procmaps_read(target->tgid, &maps))
+	return found;
+}
+
+/* The size of the mappings "[heap]", which are among the first; so the rest need not be made up. */
+static uint64_t read_heap_bytes(pid_t tgid)
+{
+	FILE *file _cleanup_file_ = open_proc(tgid, "maps");
+	uint64_t start, end, bytes = 0;
+	char line[256];
+
+	for (int i = 0; file && i < HEAP_LINES && fgets(line, sizeof(line), file); i++) {
+		if (strstr(line, "[heap]\n") &&
+		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
+			bytes += end - start;
+		else if (bytes)
+			break;
+	}
+	return bytes;
+}
+
+void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact)
+{
+	static const char *const rollup[] = {"Rss:", "Anonymous:"};
+	static const char *const status[] = {"VmRSS:", "RssAnon:"};
+	struct profile_memory memory = {.read_ns = elapsed_ns};
+	uint64_t *const bytes[] = {&memory.rss_bytes, &memory.anonymous_bytes};
+
+	if (!(exact && read_sizes(target->tgid, "smaps_rollup", rollup, bytes)) &&
+	    !read_sizes(target->tgid, "status", status, bytes))
 		return;
-	for (size_t i = 0; i < maps.cnt; i++)
-		if (!strcmp(maps.maps[i].path, "[heap]"))
-			memory.heap_bytes += maps.maps[i].end - maps.maps[i].start;
-	procmaps_clear(&maps);
+	memory.heap_bytes = read_heap_bytes(target->tgid);
 	if (!target_is_gone(target))
 		target->memory = memory;
 }

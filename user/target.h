@@ -90,7 +90,11 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 /* Processor time of all its threads until now, or until its end; nanoseconds. */
 double target_cpu_ns(struct target *target);
 
-/* Asks the kernel for the memory figures; leaves them as they are when the process has ended. */
-void target_read_memory(struct target *target);
+/*
+ * Asks the kernel for the memory figures, `elapsed_ns` into the recording; leaves them as they are
+ * when the process has ended. `exact`: those of smaps_rollup, for which the kernel walks the page
+ * tables; else what it keeps count of anyway.
+ */
+void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact);
 
 #endif

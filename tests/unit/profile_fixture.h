@@ -115,7 +115,7 @@ static inline struct profile fixture_profile(uint64_t rate)
 		.loss_cnt = 1,
 		.stats = stats,
 		.stat_cnt = 1,
-		.memory = {10 << 20, 6 << 20, 8 << 20},
+		.memory = {10 << 20, 6 << 20, 8 << 20, 30500000000},
 	};
 
 	for (size_t i = 0; i < profile.sample_cnt; i++)

@@ -78,6 +78,16 @@ TEST(unscaled_at_rate_one)
 		       40));
 }
 
+TEST(memory_of_a_process_that_ended_is_said_to_be_old)
+{
+	struct profile profile = fixture_profile(RATE);
+
+	profile.memory.read_ns = 12345678901;
+	CHECK(strstr(text_of(&profile, PROFILE_HEAP),
+		     "\n# the process ended; its memory when last seen, after 12.3 s:\n"
+		     "# RSS = 10485760\n"));
+}
+
 TEST(views_show_zeros_for_the_rest)
 {
 	struct profile profile = fixture_profile(RATE);
