@@ -368,3 +368,16 @@ const struct procmap *procmaps_find(const struct procmaps *maps, uint64_t pc)
 		return NULL;
 	return &maps->maps[low];
 }
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+bool procmap_is_made_at_run_time(const struct procmap *map)
+{
+	if (has_prefix(map->path, "[uprobes") || has_prefix(map->path, "[v"))
+		return false;
+	return !map->inode || has_prefix(map->path, "/memfd:") ||
+	       has_prefix(map->path, "/dev/zero");
+}

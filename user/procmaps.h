@@ -53,6 +53,12 @@ int procmaps_parse(const char *text, size_t len, struct procmaps *out);
 /* Frees what the snapshot owns and empties it; a zeroed struct is empty. */
 void procmaps_clear(struct procmaps *maps);
 
+/*
+ * True for memory that somebody writes code into at run time: no file, or one that exists only in
+ * memory. The kernel's own pages are not that.
+ */
+bool procmap_is_made_at_run_time(const struct procmap *map);
+
 /* The mapping that holds `pc`, or NULL; valid as long as the snapshot. */
 const struct procmap *procmaps_find(const struct procmaps *maps, uint64_t pc);
 

@@ -317,23 +317,6 @@ static int link_tables(struct unwind_table *table)
 	return 0;
 }
 
-static bool has_prefix(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
-/*
- * Code that somebody writes at run time: no file, or one that exists only in memory. The kernel's
- * own pages are not that.
- */
-static bool is_anonymous(const struct procmap *map)
-{
-	if (has_prefix(map->path, "[uprobes") || has_prefix(map->path, "[v"))
-		return false;
-	return !map->inode || has_prefix(map->path, "/memfd:") ||
-	       has_prefix(map->path, "/dev/zero");
-}
-
 /* Appends one mapping, or extends the last one if this is its continuation. */
 static int segment_add(struct unwind_table *table, struct segment *segment,
 		       const struct procmap *map)
@@ -348,7 +331,7 @@ static int segment_add(struct unwind_table *table, struct segment *segment,
 			return id;
 		entry.table = id;
 		entry.bias = map->start - map->off;
-	} else if (is_anonymous(map)) {
+	} else if (procmap_is_made_at_run_time(map)) {
 		entry.flags = HB_UW_MAP_ANON;
 	}
 	if (map->permanent)
