@@ -15,7 +15,8 @@
 #define END_SORT   "*;sort;main;*;_start"
 #define END_SIGNAL "*;interrupted;main;*;_start"
 #else
-#define END_MAIN   "main;*;[no_row]"
+/* The library may have left rbp alone, which is 0 at the start. */
+#define END_MAIN   "main;*;[no_row]|[guessed_end]"
 #define END_THREAD "*;[no_row]"
 #define END_SORT   "*;[no_row]"
 /* Through the handler's return stub to where raise was interrupted. */
