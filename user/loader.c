@@ -137,7 +137,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	choose_programs(loader, opts);
 	loader->attachments = attachments_new(loader->tier, &loader->progs);
 	if (!loader->attachments || attachments_on(loader->attachments))
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot open the BPF object");
 	err = heapbpf_bpf__load(loader->skel);
 	if (err == -E2BIG || err == -ENOMEM)
 		return log_fail(-err, "the kernel has no room for the maps or the programs; lower "

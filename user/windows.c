@@ -187,7 +187,7 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	uint64_t seed;
 
 	if (!windows)
-		return -ENOMEM;
+		return log_fail(ENOMEM, "cannot record");
 	windows->session = session;
 	windows->dearer = 1;
 	windows->heaps = calloc(session->target_cnt + 1, sizeof(*windows->heaps));
