@@ -27,13 +27,15 @@ check_slices() {
 	target_await DONE >truth
 	read -r seen all windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
 	((windows >= 8)) || fail "$windows windows in 8 seconds"
-	awk -v seen="$seen" -v all="$all" 'BEGIN { exit !(seen < all * 0.8) }' ||
+	awk -v seen="$seen" -v all="$all" 'BEGIN { exit !(seen < all * 0.4) }' ||
 		fail "recorded $seen of $all s"
 	calls=$(reader total p.pb.gz alloc_objects)
 	# The target counted for as long as it ran, the profile for 8 seconds of that.
 	truth=$(awk -v all="$all" '$1 == "TICKS" { n = $2 } $1 == "SECONDS" { s = $2 }
 		END { printf "%.0f", n * 100 / s * all }' truth)
-	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.85 && a < b * 1.15) }' ||
+	# How exact that is, the unit tests show; here other work on the machine moves the target's, in
+	# and out of the windows. Without the scale it would be a fifth.
+	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.5 && a < b * 1.6) }' ||
 		fail "$calls allocations by the profile, $truth by the target"
 	target_go
 	wait "$target_pid"
