@@ -13,7 +13,6 @@
 #include <ctype.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@
  */
 #define INPUT_MAX_BYTES (4 << 10)
 
-#define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
+#define OPTIONS (DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP)
 
 /* "17h", 16 hexadecimal digits, "E": the last element of a Rust path in the legacy scheme. */
 #define RUST_HASH_LEN 17
@@ -75,6 +74,11 @@ static bool is_rust_legacy(const char *name)
 	return strspn(element + 1, "0123456789abcdef") >= RUST_HASH_LEN - 1;
 }
 
+bool demangle_is_rust(const char *name)
+{
+	return !strncmp(name, "_R", 2) || is_rust_legacy(name);
+}
+
 /* libiberty's answer in output->text; false if it has none or it is too long. */
 static bool run(const char *name, struct output *output)
 {
@@ -83,7 +87,7 @@ static bool run(const char *name, struct output *output)
 
 	if (setjmp(output->too_much))
 		return false;
-	if (!strncmp(name, "_R", 2) || is_rust_legacy(name))
+	if (demangle_is_rust(name))
 		done = rust_demangle_callback(name, OPTIONS, write_output, output);
 	/* Rust's is too strict for a hash with few different digits. */
 	if (!done && (!strncmp(name, "_Z", 2) || !strncmp(name, "_GLOBAL_", 8)))

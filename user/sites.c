@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: a finished profile. Out: its samples summed by site. Which frames belong to an allocator is
- * decided by their names alone and as pprof decides it, so that the table on the terminal and the
- * file in pprof name the same culprits.
+ * decided by their names alone and as pprof decides it; the file in pprof keeps those of the
+ * languages' libraries, which the table on the terminal passes over.
  */
 #include "sites.h"
 
 #include "allocators.h"
 #include "cleanup.h"
+#include "plumbing.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,9 +146,9 @@ static size_t frame_cnt(const struct profile_location *location)
 	return location->names.cnt ? location->names.cnt : 1;
 }
 
-/* The site of `sample`, by the rule of pprof's drop_frames: never hides a whole stack. */
-static struct sites_position find_site(const struct grouping *g,
-				       const struct profile_sample *sample)
+/* The allocator's caller, by the rule of pprof's drop_frames: never hides a whole stack. */
+static struct sites_position find_caller(const struct grouping *g,
+					 const struct profile_sample *sample)
 {
 	const struct profile_location *leaf;
 	bool found_user = false;
@@ -167,6 +168,37 @@ static struct sites_position find_site(const struct grouping *g,
 	leaf = &g->profile->locations[sample->locations[0]];
 	hidden = g->hidden[sample->locations[0]];
 	return (struct sites_position){0, hidden < leaf->names.cnt ? hidden : 0};
+}
+
+bool sites_is_plumbing(const struct profile *profile, const struct profile_sample *sample,
+		       struct sites_position position)
+{
+	const struct profile_location *location =
+		&profile->locations[sample->locations[position.location]];
+
+	if (location->mapping && plumbing_is_file(profile->mappings[location->mapping - 1].file))
+		return true;
+	return location->names.cnt && plumbing_is_function(&location->names.frames[position.frame]);
+}
+
+/* A marker where the stack was cut: who would come there is not known. */
+static bool is_marker(const struct profile *profile, const struct profile_sample *sample,
+		      struct sites_position position)
+{
+	return !profile->locations[sample->locations[position.location]].pc;
+}
+
+/* The site of `sample`: the first frame of somebody's own code, else the allocator's caller. */
+static struct sites_position find_site(const struct grouping *g,
+				       const struct profile_sample *sample)
+{
+	struct sites_position caller = find_caller(g, sample), position = caller;
+
+	while (sites_is_plumbing(g->profile, sample, position))
+		if (!sites_to_caller(g->profile, sample, &position) ||
+		    is_marker(g->profile, sample, position))
+			return caller;
+	return position;
 }
 
 /* The part of `path` after the last slash. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The samples of a profile grouped by the place in the code that asked for the memory, as flat
- * values are grouped in pprof: a site is the caller of the outermost allocator function of a stack
- * (drop_frames), by function, file and line.
+ * The samples of a profile grouped by the place in the code that asked for the memory: a site is
+ * the first frame, by function, file and line, that belongs to no allocator and to no language's
+ * library. Where there is none it is the caller of the outermost allocator function, as flat values
+ * have it in pprof (drop_frames).
  */
 #ifndef SITES_H
 #define SITES_H
@@ -48,6 +49,11 @@ void sites_clear(struct sites *sites);
 
 /* Adds the numbers of `site` to `sum` and counts it. */
 void sites_add(const struct site *site, struct site *sum);
+
+/* True if the frame is a standard library's, which says how memory was asked for, and not who did.
+ */
+bool sites_is_plumbing(const struct profile *profile, const struct profile_sample *sample,
+		       struct sites_position position);
 
 /* Moves to the caller's frame; false at the root, and then *position is no frame. */
 bool sites_to_caller(const struct profile *profile, const struct profile_sample *sample,

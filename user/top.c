@@ -120,21 +120,6 @@ static void put_row(const struct table *table, const struct site *site, const ch
 		    count_text(site->objects, objects), top_bytes(site->alloc_bytes, alloc), text);
 }
 
-/* Between the code that people know and the allocator there is much that they never wrote. */
-static bool is_plumbing(const struct profile *profile, const struct profile_sample *sample,
-			struct sites_position position)
-{
-	static const char *const prefixes[] = {
-		"std::", "__gnu_cxx::", "alloc::", "core::", "<alloc::", "<core::", "<std::"};
-	const struct symbolize_result *names =
-		&profile->locations[sample->locations[position.location]].names;
-
-	for (size_t i = 0; names->cnt && i < ARRAY_CNT(prefixes); i++)
-		if (!strncmp(names->frames[position.frame].name, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
 /* Names the callers of a site, those of the stack that holds most; false: it has none. */
 static bool put_chain(const struct table *table, const struct site *site, FILE *out)
 {
@@ -142,7 +127,7 @@ static bool put_chain(const struct table *table, const struct site *site, FILE *
 	size_t cnt = 0, skipped = 0;
 
 	while (sites_to_caller(table->profile, site->largest, &position)) {
-		if (is_plumbing(table->profile, site->largest, position)) {
+		if (sites_is_plumbing(table->profile, site->largest, position)) {
 			skipped++;
 			continue;
 		}

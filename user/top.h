@@ -11,9 +11,9 @@
 
 /*
  * Writes the `rows` largest sites by in-use bytes, where inuse is tracked, and by allocated bytes,
- * a site being the first frame outside the allocator with its caller chain summarized, the
+ * a site being the first frame of somebody's own code with its caller chain summarized, the
  * standard error of each estimate, totals, and every cut and loss. `width`: columns of the
- * terminal, 0 = not a terminal.
+ * terminal, which lines are cut to; 0 = no terminal, and lines are whole.
  */
 void top_write(const struct profile *profile, size_t rows, unsigned width, FILE *out);
 

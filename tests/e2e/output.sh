@@ -85,6 +85,15 @@ test_table() {
 	matches "$(<out)" '6MB' "table"
 }
 
+# What the standard library allocates for a C++ program is the program's.
+test_table_names_own_code() {
+	record family_cxx --top 100
+	# Rows are sites, and nothing else.
+	equal "$(grep -oE '  (site_[a-z_]+|main|std::.*)  [^ ]+:[0-9]+$' out | awk '{ print $1 }' |
+		sed 's/^site_.*/site/' | sort -u)" site "functions in the rows"
+	matches "$(<out)" '  site_vector  family_cxx\.cc:' "table"
+}
+
 test_no_table() {
 	record family --top 0
 	if grep site_ out err; then

@@ -156,23 +156,87 @@ TEST(standard_error_is_that_of_independent_draws)
 	CHECK(fabs(sqrt(profile_variance(sample, true)) / estimate - sqrt((1 - p) / 20)) < 1e-9);
 }
 
-/* Frames of the language's library say how, not who. */
-TEST(plumbing_is_counted_and_not_named)
+/* The table of one stack of functions, leaf first, each a location of its own. */
+static const char *table_of_stack(const char *const (*names)[2], size_t cnt)
+{
+	static struct symbolize_frame frames[16];
+	static struct profile_location locations[16];
+	static uint32_t stack[16];
+	struct profile profile = fixture_profile(RATE);
+
+	for (size_t i = 0; i < cnt; i++) {
+		frames[i] = (struct symbolize_frame){names[i][0], names[i][1], NULL, 0, 0};
+		locations[i] = (struct profile_location){
+			.pc = names[i][0][0] == '[' ? 0 : 0x1000 + i, .names = {&frames[i], 1}};
+		stack[i] = (uint32_t)i;
+	}
+	profile.samples[0].locations = stack;
+	profile.samples[0].location_cnt = cnt;
+	profile.locations = locations;
+	profile.location_cnt = cnt;
+	profile.sample_cnt = 1;
+	return table_of(&profile, 1, 0);
+}
+
+#define TABLE_OF(...)                                                                              \
+	table_of_stack((const char *const[][2]){__VA_ARGS__},                                      \
+		       sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(char *[2]))
+#define RUST "_RNvC1a1b"
+
+/* Frames of the language's library say how, not who: they are passed over, and counted in chains.
+ */
+TEST(a_site_is_somebodys_own_code)
+{
+	CHECK(strstr(TABLE_OF({"malloc", ""}, {"operator new(unsigned long)", "_Znwm"},
+			      {"std::a<int>::b()", "_ZNSt1aIiE1bEv"},
+			      {"__gnu_cxx::d()", "_ZN9__gnu_cxx1dEv"},
+			      {"app::work()", "_ZN3app4workEv"},
+			      {"std::thread::run()", "_ZNSt6thread3runEv"}, {"main", "main"}),
+		     "  app::work\n"));
+	CHECK(strstr(buf, " <- (1 std) <- main\n"));
+	CHECK(strstr(TABLE_OF({"alloc::vec::Vec<T>::push", RUST},
+			      {"<alloc::vec::Vec<T> as core::clone::Clone>::clone", RUST},
+			      {"<T as alloc::string::ToString>::to_string", RUST},
+			      {"<app::Thing as core::clone::Clone>::clone", RUST},
+			      {"main", "main"}),
+		     "  <app::Thing as core::clone::Clone>::clone\n"));
+}
+
+/* In C++ anybody may call a namespace "core". */
+TEST(names_of_one_language_are_nothing_in_another)
+{
+	CHECK(strstr(TABLE_OF({"core::work()", "_ZN4core4workEv"}, {"main", "main"}),
+		     "  core::work\n"));
+	CHECK(strstr(TABLE_OF({"alloc::work", "_ZN5alloc4workEv"}, {"main", "main"}),
+		     "  alloc::work\n"));
+	CHECK(strstr(TABLE_OF({"std", "std"}, {"main", "main"}), "  std\n"));
+}
+
+/* With nothing else in the stack, or nobody knows what, the allocator's caller has to do. */
+TEST(a_site_of_plumbing_alone)
+{
+	CHECK(strstr(TABLE_OF({"malloc", ""}, {"std::a()", ""}, {"std::b()", ""}), "  std::a\n"));
+	CHECK(strstr(TABLE_OF({"std::a()", ""}, {"std::b()", ""}, {"[truncated]", "[truncated]"}),
+		     "  std::a\n"));
+}
+
+TEST(files_of_the_library_are_passed_over)
 {
 	struct profile profile = fixture_profile(RATE);
-	struct symbolize_frame frames[] = {
-		{"operator new", "", NULL, 0, 0}, {"std::a<int>::b", "", NULL, 0, 0},
-		{"std::c", "", NULL, 0, 0},	  {"__gnu_cxx::d", "", NULL, 0, 0},
-		{"work", "", NULL, 0, 0},	  {"std::thread", "", NULL, 0, 0}};
-	struct profile_location location = {.names = {frames, 6}};
-	uint32_t stack[] = {0};
+	static const char *const libraries[] = {"/usr/lib/libstdc++.so.6.0.30", "/opt/libc++.so.1",
+						"libc++abi.so.1"};
+	char *file = profile.mappings[1].file;
 
-	profile.samples[0].locations = stack;
-	profile.samples[0].location_cnt = 1;
-	profile.locations = &location;
-	profile.location_cnt = profile.sample_cnt = 1;
-	CHECK(strstr(table_of(&profile, 1, 0), "std::a<>::b\n"));
-	CHECK(strstr(buf, " <- (2 std) <- work <- (1 std)\n"));
+	/* A function of the library below main; its file has no names. */
+	profile.samples = &profile.samples[3];
+	profile.sample_cnt = 1;
+	CHECK(strstr(table_of(&profile, 1, 0), "  libstripped.so+0x230\n"));
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		profile.mappings[1].file = (char *)libraries[i];
+		table_of(&profile, 1, 0);
+		profile.mappings[1].file = file;
+		CHECK(strstr(buf, "  main  main.c:20\n"));
+	}
 }
 
 TEST(arguments_are_cut_from_names_but_qualifiers_are_not)
