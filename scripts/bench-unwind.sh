@@ -54,7 +54,7 @@ end_target() {
 # deep DEPTH RATE: nanoseconds of a pair.
 deep() {
 	target bench_deep "$1"
-	heapbpf_start -q --top 0 --max-overhead none -t allocs -r "$2" -p "$target_pid" -o p.pb.gz
+	heapbpf_start -q --top 0 -t allocs -r "$2" --max-overhead none -p "$target_pid" -o p.pb.gz
 	target_go
 	target_await DONE | sed -n 's/^NS //p'
 	heapbpf_stop
