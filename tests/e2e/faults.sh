@@ -27,7 +27,7 @@ teardown() {
 
 # Objects of heapbpf in the kernel that nobody holds, one a line.
 orphans() {
-	/usr/bin/python3 "$TESTS/bpf_orphans.py"
+	/usr/bin/python3 "$TESTS/bpf_objects.py" orphans
 }
 
 # Notes what earlier runs left, which is not ours.
@@ -101,15 +101,17 @@ pause() {
 # A life of heapbpf, from the start to the finished file, cut off anywhere. The target's bytes are as
 # they should be, at every turn of its loop (`steady` sees to that) and in its code.
 test_killed_at_random() {
-	local kills=0 status ways
+	local kills=0 ways budget
 
 	mapfile -t ways < <(tiers)
 	orphans_note
 	target_apart steady
 	target_go
 	while ((kills < ${HB_KILLS:-30})); do
+		# With a budget the probes come and go all the time.
+		budget=$(pick none 1 10)
 		"$HEAPBPF" -q -p "$target_pid" -r "$(pick 1 512K)" --tier "$(pick "${ways[@]}")" \
-			-d 200ms -o p.pb.gz >out 2>err </dev/null &
+			--max-overhead "$budget" -d 300ms -o p.pb.gz >out 2>err </dev/null &
 		heapbpf_pid=$!
 		pids+=("$heapbpf_pid")
 		pause $((RANDOM % 900))

@@ -1,11 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lists BPF programs, maps and links of heapbpf that no living process holds.
+"""Looks at what heapbpf has in the kernel.
 
-The kernel drops them in its own time, so one look proves nothing: what is listed again and again
-stays. Objects of a heapbpf that runs elsewhere on the machine have a holder and are not listed.
+    bpf_objects.py orphans      programs, maps and links that no living process holds: lines
+                                "prog|map|link ID NAME", sorted
+    bpf_objects.py usage PID    of a running heapbpf: kilobytes of memory, descriptors, kilobytes of
+                                maps
 
-    bpf_orphans.py          lines "prog|map|link ID NAME", sorted
+The kernel drops what nobody holds in its own time, so one look proves nothing: what is listed again
+and again stays. Objects of a heapbpf that runs elsewhere on the machine have a holder and are not
+listed.
 """
 
 import glob
@@ -14,6 +18,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BPFTOOL = shutil.which("bpftool") or "/usr/sbin/bpftool"
@@ -63,7 +68,32 @@ def held():
     return ids
 
 
-def main():
+def usage(pid):
+    """Resident memory, descriptors and maps of one process, in kilobytes where they are bytes."""
+    status = open(f"/proc/{pid}/status", encoding="utf-8").read()
+    infos = []
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        try:
+            infos.append(open(path, encoding="utf-8").read())
+        except OSError:
+            continue
+    sizes, outer = {}, []
+    for info in infos:
+        found = re.search(r"^map_id:\s*(\d+)$", info, re.M)
+        if not found:
+            continue
+        sizes[int(found[1])] = int(re.search(r"^memlock:\s*(\d+)$", info, re.M)[1])
+        if re.search(r"^map_type:\s*12$", info, re.M):  # BPF_MAP_TYPE_ARRAY_OF_MAPS
+            outer.append(int(found[1]))
+    inner = {number for outer_id in outer for number in inner_maps(outer_id)}
+    if inner:
+        for entry in bpftool("map", "show"):
+            if entry["id"] in inner:
+                sizes[entry["id"]] = int(entry["bytes_memlock"])
+    print(re.search(r"^VmRSS:\s*(\d+)", status, re.M)[1], len(infos), sum(sizes.values()) // 1024)
+
+
+def print_orphans():
     our_programs, our_maps = names()
     # Before the holders: what appears in between would have none.
     programs, maps, links = bpftool("prog", "show"), bpftool("map", "show"), bpftool("link", "show")
@@ -90,4 +120,9 @@ def main():
         print(*orphan)
 
 
-main()
+if sys.argv[1:] == ["orphans"]:
+    print_orphans()
+elif len(sys.argv) == 3 and sys.argv[1] == "usage":
+    usage(int(sys.argv[2]))
+else:
+    raise SystemExit(__doc__)
