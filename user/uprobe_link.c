@@ -241,7 +241,7 @@ void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
 
 	for (size_t i = 0; i < links->cnt; i++) {
 		if (links->entries[i].tgid == tgid)
-			detach(&links->entries[i]);
+			cut_entry_apart(&links->entries[i]);
 		else
 			links->entries[kept++] = links->entries[i];
 	}
