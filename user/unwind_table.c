@@ -189,7 +189,7 @@ static int table_upload(struct unwind_table *table, const struct cfi_table *cfi,
 	int err;
 
 	if (table->row_total + cfi->row_cnt > ROW_TOTAL_MAX)
-		return -E2BIG;
+		return -ENOSPC;
 	err = unwind_ranges_take(&table->big_ranges, cfi->big_cnt, &entry.big_first);
 	if (err)
 		return err;
@@ -249,7 +249,7 @@ static int table_build(struct unwind_table *table, const struct elf_file *elf, u
 		return fresh.err;
 	if (!fresh.err) {
 		fresh.err = table_upload(table, &cfi, id, &fresh);
-		if (fresh.err && fresh.err != -E2BIG && fresh.err != -ENOSPC)
+		if (fresh.err && fresh.err != -ENOSPC)
 			return fresh.err;
 	}
 	if (fresh.err)
