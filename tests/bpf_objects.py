@@ -5,7 +5,7 @@
     bpf_objects.py orphans      programs, maps and links that no living process holds: lines
                                 "prog|map|link ID NAME", sorted
     bpf_objects.py usage PID    of a running heapbpf: kilobytes of memory, descriptors, kilobytes of
-                                maps
+                                maps for its own use, kilobytes of maps that hold what is recorded
 
 The kernel drops what nobody holds in its own time, so one look proves nothing: what is listed again
 and again stays. Objects of a heapbpf that runs elsewhere on the machine have a holder and are not
@@ -68,29 +68,31 @@ def held():
     return ids
 
 
+# Maps that grow with what is recorded; the others are tables of ours.
+RECORDED = {"stacks", "sites", "live"}
+
+
 def usage(pid):
     """Resident memory, descriptors and maps of one process, in kilobytes where they are bytes."""
     status = open(f"/proc/{pid}/status", encoding="utf-8").read()
-    infos = []
+    descriptors, numbers = 0, set()
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
         try:
-            infos.append(open(path, encoding="utf-8").read())
+            info = open(path, encoding="utf-8").read()
         except OSError:
             continue
-    sizes, outer = {}, []
-    for info in infos:
-        found = re.search(r"^map_id:\s*(\d+)$", info, re.M)
-        if not found:
-            continue
-        sizes[int(found[1])] = int(re.search(r"^memlock:\s*(\d+)$", info, re.M)[1])
-        if re.search(r"^map_type:\s*12$", info, re.M):  # BPF_MAP_TYPE_ARRAY_OF_MAPS
-            outer.append(int(found[1]))
-    inner = {number for outer_id in outer for number in inner_maps(outer_id)}
-    if inner:
-        for entry in bpftool("map", "show"):
-            if entry["id"] in inner:
-                sizes[entry["id"]] = int(entry["bytes_memlock"])
-    print(re.search(r"^VmRSS:\s*(\d+)", status, re.M)[1], len(infos), sum(sizes.values()) // 1024)
+        descriptors += 1
+        numbers.update(map(int, re.findall(r"^map_id:\s*(\d+)$", info, re.M)))
+    maps = {entry["id"]: entry for entry in bpftool("map", "show")}
+    for number in list(numbers):
+        if number in maps and maps[number]["type"] == "array_of_maps":
+            numbers.update(inner_maps(number))
+    sums = {False: 0, True: 0}
+    for number in numbers & maps.keys():
+        entry = maps[number]
+        sums[entry.get("name") in RECORDED] += int(entry["bytes_memlock"])
+    resident = re.search(r"^VmRSS:\s*(\d+)", status, re.M)[1]
+    print(resident, descriptors, sums[False] // 1024, sums[True] // 1024)
 
 
 def print_orphans():

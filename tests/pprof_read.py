@@ -7,6 +7,7 @@ The tests' second opinion: it shares no code with heapbpf or with pprof.
     pprof_read.py valid PROFILE            structural rules; complains and exits 1
     pprof_read.py compare [--only] [--within TYPE] TRUTH PROFILE
     pprof_read.py cum PROFILE              function and its cumulative values
+    pprof_read.py sizes PROFILE            object size and its values
     pprof_read.py stacks PROFILE           values, object size, leaf;...;root
     pprof_read.py chains TRUTH PROFILE FILE  stacks are those that the target FILE told
     pprof_read.py total PROFILE TYPE       sum of a sample type
@@ -506,6 +507,13 @@ def show(command, profile):
     elif command == "stacks":
         for sample in profile.samples:
             print(*sample["values"], sample["bytes"], ";".join(stack_names(sample)))
+    elif command == "sizes":
+        sums = collections.defaultdict(lambda: [0] * len(profile.types))
+        for sample in profile.samples:
+            for index, value in enumerate(sample["values"]):
+                sums[sample["bytes"]][index] += value
+        for size, values in sorted(sums.items()):
+            print(size, *values)
     elif command == "mappings":
         for mapping in profile.mappings.values():
             print(f"{mapping['start']:#x} {mapping['limit']:#x} {mapping['offset']:#x}",
