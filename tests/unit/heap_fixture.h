@@ -185,6 +185,20 @@ static inline int make(const struct heap *heap, uint64_t rate, struct profile *o
 	return heap_profile(heap, &source, &mappings, SYMBOLIZER, out);
 }
 
+/* A TEST with an empty `heap`, and a `profile` to make of it; both are gone at its end. */
+#define HEAP_TEST(name_)                                                                           \
+	static void heap_test_##name_(struct heap *heap, struct profile *profile);                 \
+	TEST(name_)                                                                                \
+	{                                                                                          \
+		struct heap *heap = heap_new();                                                    \
+		struct profile profile = {0};                                                      \
+                                                                                                   \
+		heap_test_##name_(heap, &profile);                                                 \
+		profile_clear(&profile);                                                           \
+		heap_free(heap);                                                                   \
+	}                                                                                          \
+	static void heap_test_##name_(struct heap *heap, struct profile *profile)
+
 /* The location of frame `n` of sample `i`. */
 static inline const struct profile_location *at(const struct profile *profile, size_t i, size_t n)
 {

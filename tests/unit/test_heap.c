@@ -9,35 +9,29 @@
 #include <math.h>
 #include <time.h>
 
-TEST(exact_at_rate_one)
+HEAP_TEST(exact_at_rate_one)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t pcs[] = {0x400101, 0x400201};
 
 	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 2);
 	add_site(heap, 1, 10, 2, 7, 3, 1);
 	add_site(heap, 1, 0, 2, 5, 0, 0);
 	add_site(heap, 1, 1ULL << 40, 2, 1000003, 1, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, 3);
-	CHECK_EQ(profile.samples[0].size_bytes, 0);
-	CHECK_EQ(profile.samples[0].values[PROFILE_INUSE_OBJECTS], 5);
-	CHECK_EQ(profile.samples[0].values[PROFILE_INUSE_SPACE], 0);
-	CHECK_EQ(profile.samples[1].values[PROFILE_ALLOC_OBJECTS], 7);
-	CHECK_EQ(profile.samples[1].values[PROFILE_ALLOC_SPACE], 70);
-	CHECK_EQ(profile.samples[1].values[PROFILE_INUSE_OBJECTS], 3);
-	CHECK_EQ(profile.samples[1].values[PROFILE_INUSE_SPACE], 30);
-	CHECK_EQ(profile.samples[2].values[PROFILE_ALLOC_SPACE], 1000003LL << 40);
-	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 1000015);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 3);
+	CHECK_EQ(profile->samples[0].size_bytes, 0);
+	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_OBJECTS], 5);
+	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_SPACE], 0);
+	CHECK_EQ(profile->samples[1].values[PROFILE_ALLOC_OBJECTS], 7);
+	CHECK_EQ(profile->samples[1].values[PROFILE_ALLOC_SPACE], 70);
+	CHECK_EQ(profile->samples[1].values[PROFILE_INUSE_OBJECTS], 3);
+	CHECK_EQ(profile->samples[1].values[PROFILE_INUSE_SPACE], 30);
+	CHECK_EQ(profile->samples[2].values[PROFILE_ALLOC_SPACE], 1000003LL << 40);
+	CHECK_EQ(profile_total(profile, PROFILE_ALLOC_OBJECTS), 1000015);
 }
 
-TEST(scales_by_stack_and_size)
+HEAP_TEST(scales_by_stack_and_size)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t pcs[] = {0x400101};
 	uint64_t state = 1;
 	double objects = 0;
@@ -51,9 +45,9 @@ TEST(scales_by_stack_and_size)
 		allocs = 1 + (state >> 60);
 		add_site(heap, 1, 1 + (state >> 33) % 2000000, 2, allocs, allocs / 2, 0);
 	}
-	CHECK_EQ(make(heap, 512 * 1024, &profile), 0);
-	for (size_t i = 0; i < profile.sample_cnt; i++) {
-		const struct profile_sample *sample = &profile.samples[i];
+	CHECK_EQ(make(heap, 512 * 1024, profile), 0);
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		const struct profile_sample *sample = &profile->samples[i];
 		double p = sampling_p(threshold, sample->size_bytes);
 		double n = (double)sample->allocs.raw / p;
 
@@ -65,20 +59,16 @@ TEST(scales_by_stack_and_size)
 		CHECK(sample->values[PROFILE_INUSE_OBJECTS] <=
 		      sample->values[PROFILE_ALLOC_OBJECTS]);
 		CHECK(sample->values[PROFILE_INUSE_SPACE] <= sample->values[PROFILE_ALLOC_SPACE]);
-		CHECK(i == 0 || profile.samples[i - 1].size_bytes < sample->size_bytes);
+		CHECK(i == 0 || profile->samples[i - 1].size_bytes < sample->size_bytes);
 	}
 	/* No fraction is lost: the sum is as exact as one number can be. */
-	CHECK(fabs((double)profile_total(&profile, PROFILE_ALLOC_OBJECTS) - objects) <= 1);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK(fabs((double)profile_total(profile, PROFILE_ALLOC_OBJECTS) - objects) <= 1);
 	sample_at(1);
 }
 
 /* Each window counts by its own share of the time and its own rate; what is in use is as it was. */
-TEST(windows_add_up)
+HEAP_TEST(windows_add_up)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const struct profile_sample *sample;
 	const uint64_t pcs[] = {0x400101};
 	double p;
@@ -90,9 +80,9 @@ TEST(windows_add_up)
 	p = sampling_p(threshold, 1000);
 	add_site_seen(heap, 1, 1000, 2, 10, 8, 1, 0.1);
 	sample_at(1);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	sample = profile.samples;
-	CHECK_EQ(profile.sample_cnt, 1);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	sample = profile->samples;
+	CHECK_EQ(profile->sample_cnt, 1);
 	CHECK_EQ(sample->allocs.raw, 100);
 	CHECK_EQ(sample->inuse.raw, 16);
 	CHECK(fabs(sample->allocs.estimate - (40 + 50 / 0.5 + 10 / (p * 0.1))) < 1e-6);
@@ -101,8 +91,6 @@ TEST(windows_add_up)
 	CHECK_EQ(sample->values[PROFILE_INUSE_SPACE], floor(sample->inuse.estimate * 1000));
 	CHECK(fabs(sample->allocs.variance -
 		   (50 * 0.5 / 0.25 + 10 * (1 - p * 0.1) / (p * p * 0.01))) < 1e-6);
-	profile_clear(&profile);
-	heap_free(heap);
 }
 
 TEST(huge_numbers_saturate)
@@ -127,23 +115,16 @@ TEST(huge_numbers_saturate)
 	heap_free(heap);
 }
 
-TEST(inuse_is_never_negative)
+HEAP_TEST(inuse_is_never_negative)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
-
 	add_site(heap, 0, 8, 2, 3, 2, 2);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.samples[0].values[PROFILE_INUSE_OBJECTS], 0);
-	CHECK_EQ(profile.samples[0].values[PROFILE_ALLOC_OBJECTS], 3);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_OBJECTS], 0);
+	CHECK_EQ(profile->samples[0].values[PROFILE_ALLOC_OBJECTS], 3);
 }
 
-TEST(cut_stacks_have_a_root_that_says_why)
+HEAP_TEST(cut_stacks_have_a_root_that_says_why)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t pcs[] = {0x400101};
 
 	add_stack(heap, 1, 2, HB_LOSS_STACK_TOO_DEEP, pcs, 1);
@@ -152,79 +133,59 @@ TEST(cut_stacks_have_a_root_that_says_why)
 	add_stack(heap, 4, 2, 0x1234, pcs, 1);
 	for (uint64_t id = 1; id <= 4; id++)
 		add_site(heap, id, 8, 2, id, 0, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, 4);
-	CHECK_STR(at(&profile, 0, 1)->names.frames[0].name, "[no_row]");
-	CHECK_STR(at(&profile, 1, 1)->names.frames[0].name, "[truncated]");
-	CHECK_STR(at(&profile, 2, 1)->names.frames[0].name, "[cut]");
-	CHECK_EQ(at(&profile, 0, 1)->mapping, 0);
-	CHECK_EQ(profile.samples[3].location_cnt, 1);
-	CHECK_EQ(profile.raw_allocs, 10);
-	CHECK_EQ(profile.raw_complete, 3);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 4);
+	CHECK_STR(at(profile, 0, 1)->names.frames[0].name, "[no_row]");
+	CHECK_STR(at(profile, 1, 1)->names.frames[0].name, "[truncated]");
+	CHECK_STR(at(profile, 2, 1)->names.frames[0].name, "[cut]");
+	CHECK_EQ(at(profile, 0, 1)->mapping, 0);
+	CHECK_EQ(profile->samples[3].location_cnt, 1);
+	CHECK_EQ(profile->raw_allocs, 10);
+	CHECK_EQ(profile->raw_complete, 3);
 }
 
-TEST(a_site_without_a_stack_is_kept)
+HEAP_TEST(a_site_without_a_stack_is_kept)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
-
 	add_site(heap, 0, 8, 2, 3, 0, 0);
 	add_site(heap, 99, 8, 2, 4, 0, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, 1);
-	CHECK_EQ(profile.samples[0].allocs.raw, 7);
-	CHECK_EQ(profile.samples[0].location_cnt, 1);
-	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "[no stack]");
-	CHECK_EQ(profile.raw_complete, 0);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 1);
+	CHECK_EQ(profile->samples[0].allocs.raw, 7);
+	CHECK_EQ(profile->samples[0].location_cnt, 1);
+	CHECK_STR(at(profile, 0, 0)->names.frames[0].name, "[no stack]");
+	CHECK_EQ(profile->raw_complete, 0);
 }
 
-TEST(others_sites_are_not_ours)
+HEAP_TEST(others_sites_are_not_ours)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	struct hb_site_key key = {.size = 8, .tgid = TGID + 1, .epoch = 2};
 	struct heap_scale scale = {threshold, 1};
 
 	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}, &scale), 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, 0);
-	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 0);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 0);
+	CHECK_EQ(profile_total(profile, PROFILE_ALLOC_OBJECTS), 0);
 }
 
-TEST(equal_keys_add_up)
+HEAP_TEST(equal_keys_add_up)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
-
 	add_site(heap, 0, 8, 2, 3, 1, 0);
 	add_site(heap, 0, 8, 2, 4, 1, 1);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.samples[0].allocs.raw, 7);
-	CHECK_EQ(profile.samples[0].inuse.raw, 4);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->samples[0].allocs.raw, 7);
+	CHECK_EQ(profile->samples[0].inuse.raw, 4);
 }
 
-TEST(allocs_mode_has_nothing_in_use)
+HEAP_TEST(allocs_mode_has_nothing_in_use)
 {
-	struct heap *heap = heap_new();
 	struct heap_source source = source_at(1);
-	struct profile profile;
 
 	add_site(heap, 0, 8, 2, 3, 0, 0);
 	source.tracks_inuse = false;
-	CHECK_EQ(heap_profile(heap, &source, &mappings, NULL, &profile), 0);
-	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 3);
-	CHECK_EQ(profile_total(&profile, PROFILE_INUSE_OBJECTS), 0);
-	CHECK_EQ(profile.tracks_inuse, false);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(heap_profile(heap, &source, &mappings, NULL, profile), 0);
+	CHECK_EQ(profile_total(profile, PROFILE_ALLOC_OBJECTS), 3);
+	CHECK_EQ(profile_total(profile, PROFILE_INUSE_OBJECTS), 0);
+	CHECK_EQ(profile->tracks_inuse, false);
 }
 
 TEST(only_what_happened_is_listed)

@@ -7,35 +7,29 @@
 
 #include "cleanup.h"
 
-TEST(exec_ends_what_was_in_use)
+HEAP_TEST(exec_ends_what_was_in_use)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t pcs[] = {0x400101};
 
 	add_stack(heap, 1, 1, HB_STACK_COMPLETE, pcs, 1);
 	add_stack(heap, 2, 2, HB_STACK_COMPLETE, pcs, 1);
 	add_site(heap, 1, 8, 1, 10, 4, 0);
 	add_site(heap, 2, 8, 2, 5, 1, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, 2);
-	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_OBJECTS), 15);
-	CHECK_EQ(profile_total(&profile, PROFILE_INUSE_OBJECTS), 4);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 2);
+	CHECK_EQ(profile_total(profile, PROFILE_ALLOC_OBJECTS), 15);
+	CHECK_EQ(profile_total(profile, PROFILE_INUSE_OBJECTS), 4);
 	/* The same address in two images: two mappings, two names. */
-	CHECK_EQ(profile.mapping_cnt, 2);
-	CHECK_STR(profile.mappings[at(&profile, 0, 0)->mapping - 1].file, "/app");
-	CHECK_STR(profile.mappings[at(&profile, 1, 0)->mapping - 1].file, "/old");
-	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "f16");
-	CHECK_STR(at(&profile, 1, 0)->names.frames[0].name, "f528");
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(profile->mapping_cnt, 2);
+	CHECK_STR(profile->mappings[at(profile, 0, 0)->mapping - 1].file, "/app");
+	CHECK_STR(profile->mappings[at(profile, 1, 0)->mapping - 1].file, "/old");
+	CHECK_STR(at(profile, 0, 0)->names.frames[0].name, "f16");
+	CHECK_STR(at(profile, 1, 0)->names.frames[0].name, "f528");
 }
 
 /* An image that has the same file at the same place again has the same mapping. */
-TEST(equal_images_are_one)
+HEAP_TEST(equal_images_are_one)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t pcs[] = {0x600101, 0x700101};
 
 	add_stack(heap, 1, 1, HB_STACK_COMPLETE, pcs, 2);
@@ -44,20 +38,16 @@ TEST(equal_images_are_one)
 		add_site(heap, 1, size, 1, 10, 4, 0);
 		add_site(heap, 2, size, 2, 5, 1, 0);
 	}
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, 3);
-	CHECK_EQ(profile.location_cnt, 2);
-	CHECK_EQ(profile.mapping_cnt, 2);
-	CHECK_EQ(profile.samples[0].allocs.raw, 15);
-	CHECK_EQ(profile.samples[0].inuse.raw, 4);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 3);
+	CHECK_EQ(profile->location_cnt, 2);
+	CHECK_EQ(profile->mapping_cnt, 2);
+	CHECK_EQ(profile->samples[0].allocs.raw, 15);
+	CHECK_EQ(profile->samples[0].inuse.raw, 4);
 }
 
-TEST(callers_are_one_byte_before_the_return_address)
+HEAP_TEST(callers_are_one_byte_before_the_return_address)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	struct hb_stack stack = {.epoch = 2, .cnt = 70, .end = HB_STACK_COMPLETE};
 
 	for (int i = 0; i < 70; i++)
@@ -66,26 +56,22 @@ TEST(callers_are_one_byte_before_the_return_address)
 	stack.frame[69] |= HB_FRAME_EXACT;
 	CHECK_EQ(heap_add_stack(heap, 1, &stack), 0);
 	add_site(heap, 1, 8, 2, 1, 0, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.location_cnt, 2);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->location_cnt, 2);
 	for (size_t n = 0; n < 70; n++)
-		CHECK_EQ(at(&profile, 0, n)->pc, n == 1 || n == 69 ? 0x400100 : 0x4000ff);
-	CHECK_STR(at(&profile, 0, 0)->names.frames[0].name, "f15");
-	CHECK_STR(at(&profile, 0, 1)->names.frames[0].name, "f16");
-	profile_clear(&profile);
-	heap_free(heap);
+		CHECK_EQ(at(profile, 0, n)->pc, n == 1 || n == 69 ? 0x400100 : 0x4000ff);
+	CHECK_STR(at(profile, 0, 0)->names.frames[0].name, "f15");
+	CHECK_STR(at(profile, 0, 1)->names.frames[0].name, "f16");
 }
 
 /* One address, two libraries one after the other: two names, and no name where nobody can tell. */
-TEST(a_reused_address_has_the_name_of_its_time)
+HEAP_TEST(a_reused_address_has_the_name_of_its_time)
 {
 	static struct mappings_span at_first = {0, 0}, later = {1, 1};
 	static struct mappings_state states[] = {{2, 0}, {2, 4}};
 	struct mapping turns[] = {mappings_array[APP - 1], mappings_array[OLD - 1]};
 	const struct mappings reused = {.all = turns, .cnt = 2, .states = states, .state_cnt = 2};
 	struct heap_source source = source_at(1);
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const struct {
 		uint32_t number, libraries;
 		const char *name;
@@ -111,37 +97,29 @@ TEST(a_reused_address_has_the_name_of_its_time)
 		CHECK_EQ(heap_add_stack(heap, 1 + i, &stack), 0);
 		add_site(heap, 1 + i, 8 + i, 2, 1, 0, 0);
 	}
-	CHECK_EQ(heap_profile(heap, &source, &reused, SYMBOLIZER, &profile), 0);
-	CHECK_EQ(profile.sample_cnt, ARRAY_CNT(cases));
-	for (size_t i = 0; i < profile.sample_cnt; i++) {
-		const char *name = cases[profile.samples[i].size_bytes - 8].name;
+	CHECK_EQ(heap_profile(heap, &source, &reused, SYMBOLIZER, profile), 0);
+	CHECK_EQ(profile->sample_cnt, ARRAY_CNT(cases));
+	for (size_t i = 0; i < profile->sample_cnt; i++) {
+		const char *name = cases[profile->samples[i].size_bytes - 8].name;
 
-		CHECK_EQ(at(&profile, i, 0)->names.cnt > 0, name != NULL);
+		CHECK_EQ(at(profile, i, 0)->names.cnt > 0, name != NULL);
 		if (name)
-			CHECK_STR(at(&profile, i, 0)->names.frames[0].name, name);
+			CHECK_STR(at(profile, i, 0)->names.frames[0].name, name);
 	}
-	profile_clear(&profile);
-	heap_free(heap);
 }
 
-TEST(a_call_that_ends_the_mapping_is_in_it)
+HEAP_TEST(a_call_that_ends_the_mapping_is_in_it)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t pcs[] = {0x410000};
 
 	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
 	add_site(heap, 1, 8, 2, 1, 0, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(at(&profile, 0, 0)->mapping, 1);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(at(profile, 0, 0)->mapping, 1);
 }
 
-TEST(mappings_say_what_is_known_of_them)
+HEAP_TEST(mappings_say_what_is_known_of_them)
 {
-	struct heap *heap = heap_new();
-	struct profile profile;
 	const uint64_t named[] = {0x600101, 0x400101, 0x406001};
 	const uint64_t nameless[] = {0x500101, 0x700101, 0x900001};
 
@@ -149,26 +127,24 @@ TEST(mappings_say_what_is_known_of_them)
 	add_stack(heap, 2, 2, HB_STACK_COMPLETE, nameless, 3);
 	add_site(heap, 1, 8, 2, 1, 0, 0);
 	add_site(heap, 2, 8, 2, 1, 0, 0);
-	CHECK_EQ(make(heap, 1, &profile), 0);
-	CHECK_EQ(profile.mapping_cnt, 3);
-	CHECK_STR(profile.mappings[0].file, "/app");
-	CHECK_STR(profile.mappings[0].build_id, "00abff");
-	CHECK_STR(profile.mappings[1].file, "/lib.so");
-	CHECK_STR(profile.mappings[1].build_id, "");
-	CHECK_EQ(profile.mappings[1].off, 0x1000);
-	CHECK_STR(profile.mappings[2].file, "/gone.so");
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->mapping_cnt, 3);
+	CHECK_STR(profile->mappings[0].file, "/app");
+	CHECK_STR(profile->mappings[0].build_id, "00abff");
+	CHECK_STR(profile->mappings[1].file, "/lib.so");
+	CHECK_STR(profile->mappings[1].build_id, "");
+	CHECK_EQ(profile->mappings[1].off, 0x1000);
+	CHECK_STR(profile->mappings[2].file, "/gone.so");
 	for (size_t i = 0; i < 3; i++) {
-		CHECK_EQ(profile.mappings[i].has_functions, i < 2);
-		CHECK_EQ(profile.mappings[i].has_filenames, i < 2);
-		CHECK_EQ(profile.mappings[i].has_lines, i < 2);
-		CHECK_EQ(profile.mappings[i].has_inline_frames, i < 2);
+		CHECK_EQ(profile->mappings[i].has_functions, i < 2);
+		CHECK_EQ(profile->mappings[i].has_filenames, i < 2);
+		CHECK_EQ(profile->mappings[i].has_lines, i < 2);
+		CHECK_EQ(profile->mappings[i].has_inline_frames, i < 2);
 	}
-	CHECK_EQ(at(&profile, 0, 0)->mapping, 0);
-	CHECK_EQ(at(&profile, 0, 1)->mapping, 3);
-	CHECK_EQ(at(&profile, 0, 2)->mapping, 0);
-	CHECK_EQ(at(&profile, 1, 0)->mapping, 2);
-	CHECK_EQ(at(&profile, 1, 2)->mapping, 1);
-	CHECK_EQ(at(&profile, 1, 2)->names.cnt, 0);
-	profile_clear(&profile);
-	heap_free(heap);
+	CHECK_EQ(at(profile, 0, 0)->mapping, 0);
+	CHECK_EQ(at(profile, 0, 1)->mapping, 3);
+	CHECK_EQ(at(profile, 0, 2)->mapping, 0);
+	CHECK_EQ(at(profile, 1, 0)->mapping, 2);
+	CHECK_EQ(at(profile, 1, 2)->mapping, 1);
+	CHECK_EQ(at(profile, 1, 2)->names.cnt, 0);
 }
