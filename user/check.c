@@ -18,11 +18,6 @@
 
 DEFINE_CLEANUP(target, struct target, target_free)
 
-static void clear_probes(struct probes *probes)
-{
-	probes_clear(probes);
-}
-
 static void show_caps(const struct caps *caps)
 {
 	struct utsname name = {};
@@ -55,7 +50,7 @@ static void show_fn(const struct probes_file *file, size_t i, bool track_live)
 static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache *cache)
 {
 	struct target *target _cleanup_(cleanup_target) = NULL;
-	struct probes probes _cleanup_(clear_probes) = {};
+	struct probes probes _cleanup_(probes_clear) = {};
 	int err;
 
 	if (target_open(tgid, &target))

@@ -53,14 +53,9 @@ static void (*const functions[SELF_PROBE_CNT])(const void *) = {
 	[SELF_PROBE_TRIAL] = self_probe_trial,
 };
 
-static void clear_maps(struct procmaps *maps)
-{
-	procmaps_clear(maps);
-}
-
 int self_probe_point(enum self_probe which, struct uprobe_link_point *out)
 {
-	struct procmaps maps _cleanup_(clear_maps) = {};
+	struct procmaps maps _cleanup_(procmaps_clear) = {};
 	uint64_t pc = (uintptr_t)functions[which];
 	const struct procmap *map;
 	uint64_t off;

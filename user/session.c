@@ -61,18 +61,13 @@ static int refresh(struct session *session, struct target *target)
 	return unwind_table_set(session->unwind, target->tgid, state, &target->maps);
 }
 
-static void clear_probes(struct probes *probes)
-{
-	probes_clear(probes);
-}
-
 /*
  * Probes the allocators in files that are new since the last time; *any: there were some. 0, -ESRCH
  * (not logged) or -errno, logged.
  */
 static int attach(struct session *session, struct target *target, bool *any)
 {
-	struct probes probes _cleanup_(clear_probes) = {};
+	struct probes probes _cleanup_(probes_clear) = {};
 	int err = probes_plan(target, session->track_live, &probes);
 
 	*any = probes.cnt > 0;
