@@ -50,8 +50,8 @@ static inline int64_t cfi_bytes_int(struct cfi_bytes *bytes, size_t len)
 	return (int64_t)(cfi_bytes_uint(bytes, len) << unused_bits) >> unused_bits;
 }
 
-/* An unsigned LEB128; bits above 64 are lost; 0 on failure. */
-static inline uint64_t cfi_bytes_uleb(struct cfi_bytes *bytes)
+/* A LEB128, its sign extended if it has one; bits above 64 are lost; 0 on failure. */
+static inline uint64_t cfi_bytes_leb(struct cfi_bytes *bytes, bool is_signed)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -63,25 +63,21 @@ static inline uint64_t cfi_bytes_uleb(struct cfi_bytes *bytes)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
+	if (is_signed && (byte & 0x40) && shift < 64)
+		value |= ~(uint64_t)0 << shift;
 	return bytes->failed ? 0 : value;
 }
 
-/* A signed LEB128; bits above 64 are lost; 0 on failure. */
+/* An unsigned LEB128. */
+static inline uint64_t cfi_bytes_uleb(struct cfi_bytes *bytes)
+{
+	return cfi_bytes_leb(bytes, false);
+}
+
+/* A signed LEB128. */
 static inline int64_t cfi_bytes_sleb(struct cfi_bytes *bytes)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = cfi_bytes_uint(bytes, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if ((byte & 0x40) && shift < 64)
-		value |= ~(uint64_t)0 << shift;
-	return bytes->failed ? 0 : (int64_t)value;
+	return (int64_t)cfi_bytes_leb(bytes, true);
 }
 
 /*
