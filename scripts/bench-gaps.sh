@@ -9,21 +9,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 
-rounds=${1:-3}
-BUILD=$BUILD "$TESTS/targets/build.sh"
-test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-gaps.XXXXXX")
-cd "$test_dir"
-
-stop_all() {
-	local pid
-
-	trap - EXIT
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-	rm -rf "$test_dir"
-}
-trap stop_all EXIT
+rounds=$(script_rounds "${1:-3}")
+script_begin
 
 # measure NAME [OPTION...]: one run; with options, heapbpf comes when the steps are under way.
 measure() {

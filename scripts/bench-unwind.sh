@@ -12,38 +12,12 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 
-rounds=${1:-5}
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || {
-	echo "usage: $0 [ROUNDS]" >&2
-	exit 64
-}
-((EUID == 0)) || {
-	echo "$0: needs root" >&2
-	exit 2
-}
-[[ -x $HEAPBPF ]] || {
-	echo "$0: $HEAPBPF is not built; run make" >&2
-	exit 2
-}
-
-BUILD=$BUILD "$TESTS/targets/build.sh"
-test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-bench.XXXXXX")
-
-stop_all() {
-	local pid
-
-	trap - EXIT
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-	rm -rf "$test_dir"
-}
-trap stop_all EXIT
+rounds=$(script_rounds "${1:-5}")
+script_begin
 
 read -ra flags < <(pkg-config --cflags --libs libbpf libdw libelf libprotobuf-c capstone liblzma zlib)
 cc -O2 -D_GNU_SOURCE -I"$TESTS/../user" -o "$test_dir/table_cost" "$TESTS/bench/table_cost.c" \
 	"$BUILD/libheapbpf.a" "${flags[@]}" -liberty -lm -lpthread
-cd "$test_dir"
 
 end_target() {
 	kill -KILL "$target_pid"

@@ -17,19 +17,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 
-rounds=${1:-5}
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || {
-	echo "usage: $0 [ROUNDS]" >&2
-	exit 64
-}
-((EUID == 0)) || {
-	echo "$0: needs root" >&2
-	exit 2
-}
-[[ -x $HEAPBPF ]] || {
-	echo "$0: $HEAPBPF is not built; run make" >&2
-	exit 2
-}
+rounds=$(script_rounds "${1:-5}")
+script_begin
 
 modes=(nothing floor heap allocs budget)
 memleak=()
@@ -47,21 +36,6 @@ declare -A unit=([tight]="ns a pair" [churn]="ns a replacement" [sqlite3]=ms [py
 declare -A title=([tight]="malloc, free" [churn]="2 threads, 100k objects"
 	[sqlite3]="sqlite3 inserts" [python]="python objects")
 peer_pid=0
-
-BUILD=$BUILD "$TESTS/targets/build.sh"
-test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-bench.XXXXXX")
-cd "$test_dir"
-
-stop_all() {
-	local pid
-
-	trap - EXIT
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-	rm -rf "$test_dir"
-}
-trap stop_all EXIT
 
 # --- loads: load_NAME starts it and waits until it is ready; run_NAME prints how long it took ----
 

@@ -21,35 +21,13 @@ if [[ ${1:-} =~ ^[1-9][0-9]*$ ]]; then
 fi
 programs=("$@")
 ((${#programs[@]})) || programs=(redis sqlite3 postgres clang)
-((EUID == 0)) || {
-	echo "$0: needs root" >&2
-	exit 2
-}
-[[ -x $HEAPBPF ]] || {
-	echo "$0: $HEAPBPF is not built; run make" >&2
-	exit 2
-}
 started_in=$PWD
-test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-gdb.XXXXXX")
-cd "$test_dir"
+script_begin
 
 skip() {
 	echo "$0: $*" >&2
 	exit 77
 }
-
-stop_all() {
-	local pid
-
-	trap - EXIT
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-	wait 2>/dev/null || true
-	cd /
-	rm -rf "$test_dir"
-}
-trap stop_all EXIT
 
 # --- programs: start_NAME leaves it running as target_pid, load_NAME gives it work ----------------
 

@@ -290,6 +290,46 @@ go_command() {
 	skip "go is not installed"
 }
 
+# --- scripts that are no tests -------------------------------------------------------------------
+
+# script_rounds TEXT: prints it if it is a number of turns.
+script_rounds() {
+	[[ $1 =~ ^[1-9][0-9]*$ ]] || {
+		echo "usage: $0 [ROUNDS]" >&2
+		exit 64
+	}
+	echo "$1"
+}
+
+script_end() {
+	local pid
+
+	trap - EXIT
+	for pid in "${pids[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	wait 2>/dev/null || true
+	cd /
+	rm -rf "$test_dir"
+}
+
+# Goes on as root, with heapbpf and the targets built, in an empty directory; that and all that was
+# started is gone at the end.
+script_begin() {
+	((EUID == 0)) || {
+		echo "$0: needs root" >&2
+		exit 2
+	}
+	[[ -x $HEAPBPF ]] || {
+		echo "$0: $HEAPBPF is not built; run make" >&2
+		exit 2
+	}
+	BUILD=$BUILD "$TESTS/targets/build.sh"
+	test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-script.XXXXXX")
+	trap script_end EXIT
+	cd "$test_dir"
+}
+
 # --- the frame -------------------------------------------------------------------------------
 
 cleanup() {
