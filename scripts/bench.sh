@@ -3,8 +3,10 @@
 #
 # What being watched costs, side by side. In turns, so that a slow minute of the machine hits all:
 #   nothing      the program alone
-#   floor        our own empty programs at the places that heapbpf probes
-#   heap, allocs heapbpf with these types, all of the time
+#   heap         heapbpf, all of the time
+#   allocs       the same with -t allocs, which probes no returns and no frees
+#   heap floor, allocs floor
+#                our own empty programs at the places that heapbpf probes for these
 #   budget       heapbpf as it is without options: 10 % of the time
 #   memleak      memleak of bcc (libbpf-tools or bpfcc-tools), where it runs
 #   bpftrace     a script of bpftrace with memleak's layout: entry and return of malloc, calloc and
@@ -20,7 +22,7 @@
 rounds=$(script_rounds "${1:-5}")
 script_begin
 
-modes=(nothing floor heap allocs budget)
+modes=(nothing heap_floor heap allocs_floor allocs budget)
 memleak=()
 if command -v memleak >/dev/null; then
 	memleak=(memleak)
@@ -127,7 +129,7 @@ unwatch_heap() {
 }
 
 watch_allocs() {
-	watch_heap -t allocs
+	watch_heap -t allocs "$@"
 }
 
 unwatch_allocs() {
@@ -142,11 +144,19 @@ unwatch_budget() {
 	heapbpf_stop
 }
 
-watch_floor() {
+watch_heap_floor() {
 	watch_heap --floor
 }
 
-unwatch_floor() {
+unwatch_heap_floor() {
+	heapbpf_stop
+}
+
+watch_allocs_floor() {
+	watch_allocs --floor
+}
+
+unwatch_allocs_floor() {
 	heapbpf_stop
 }
 
@@ -276,7 +286,7 @@ for ((round = 1; round <= rounds; round++)); do
 	measure_ends
 	for load in "${loads[@]}"; do
 		for mode in "${modes[@]}"; do
-			[[ -t 2 ]] && printf '\rround %d of %d: %-8s %-8s' "$round" "$rounds" "$load" "$mode" >&2
+			[[ -t 2 ]] && printf '\rround %d of %d: %-8s %-12s' "$round" "$rounds" "$load" "$mode" >&2
 			measure "$load" "$mode"
 		done
 	done
@@ -295,7 +305,7 @@ printf ' |\n|---'
 printf '|---%.0s' "${loads[@]}"
 printf '|\n'
 for mode in "${modes[@]}"; do
-	printf '| %s' "$mode"
+	printf '| %s' "${mode/_/ }"
 	for load in "${loads[@]}"; do
 		awk -v v="$(median "$load.$mode")" -v base="$(median "$load.nothing")" -v unit="${unit[$load]}" \
 			'BEGIN { printf " | %.*f %s (%.2g)", v < 100, v, unit, base / v }'
@@ -303,14 +313,16 @@ for mode in "${modes[@]}"; do
 	printf ' |\n'
 done
 
+# What each adds, by what the empty programs at the places of its kind add.
 printf '\nAdded to a pair of malloc and free:'
 for mode in "${modes[@]:1}"; do
-	awk -v v="$(median "tight.$mode")" -v base="$(median tight.nothing)" -v floor="$(median tight.floor)" \
-		-v mode="$mode" 'BEGIN {
-			printf " %s %.0f ns", mode, v - base
-			if (mode != "floor")
-				printf " (%.2f of the floor)", (v - base) / (floor - base)
-			printf ";"
+	[[ $mode == *_floor ]] && continue
+	floor=heap_floor
+	[[ $mode == allocs ]] && floor=allocs_floor
+	awk -v v="$(median "tight.$mode")" -v base="$(median tight.nothing)" \
+		-v floor="$(median "tight.$floor")" -v mode="$mode" 'BEGIN {
+			printf " %s %.0f ns, %.2f of its floor of %.0f ns;", mode, v - base,
+				(v - base) / (floor - base), floor - base
 		}'
 done
 printf '\nWith 5,000 stacks: from start to recording %.0f ms, from Ctrl-C to the end %.0f ms, memory %.0f MB.\n' \
