@@ -271,7 +271,7 @@ static int arm_return(pid_t child, void *data)
 	int err = trial_load(UPROBE_LINK_PERF, "caps_base", trial);
 
 	if (!err)
-		err = self_probe_point(SELF_PROBE_EMULATED, &point);
+		err = self_probe_point(SELF_PROBE_TRIAL, &point);
 	if (err)
 		return err;
 	progs.returns = (*trial)->prog;

@@ -22,7 +22,7 @@ enum self_probe {
  */
 int self_probe_point(enum self_probe which, struct uprobe_link_point *out);
 
-/* Calls the function that is emulated, once; needs no system call. */
+/* Calls the function for trials, once; needs no system call. */
 void self_probe_call(void);
 
 /* Nanoseconds per call of the function, the smallest of several rounds. */
