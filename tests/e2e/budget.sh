@@ -26,7 +26,8 @@ check_slices() {
 	target_go
 	target_await DONE >truth
 	read -r seen all windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
-	((windows >= 8)) || fail "$windows windows in 8 seconds"
+	# One a second, or fewer where coming and going costs more than being there.
+	((windows >= 3)) || fail "$windows windows in 8 seconds"
 	awk -v seen="$seen" -v all="$all" 'BEGIN { exit !(seen < all * 0.4) }' ||
 		fail "recorded $seen of $all s"
 	calls=$(reader total p.pb.gz alloc_objects)
