@@ -27,6 +27,7 @@ enum hb_cfi_kind {
 	HB_CFI_DEREF_RSP,   /* CFA = *(rsp + 8 n), n signed */
 	HB_CFI_BIG,	    /* the rule is entry number (bits 0..23) of the table's hb_cfi_big */
 	HB_CFI_UNSUPPORTED, /* the CFI asks for something that none of these can say */
+	HB_CFI_FP,	    /* no CFI, but code that is seen to keep frame pointers */
 	HB_CFI_KIND_CNT,
 };
 

@@ -112,6 +112,7 @@ struct uw_walk {
 	struct hb_uw_map map;	  /* of the last PC; end 0: none yet */
 	struct hb_uw_proc proc;
 	__u32 pad;
+	__u8 code[8]; /* before a return address; here because the stack of 512 bytes is full */
 	struct hb_unwind_regs regs;
 	__u64 trampoline; /* where return probes let functions return to; 0: there are none */
 	__u64 hash;
@@ -283,20 +284,47 @@ static __always_inline __u32 enter(struct uw_walk *walk)
 	return walk->stale ? HB_LOSS_STACK_STALE : HB_LOSS_STACK_NO_MAPPING;
 }
 
-/* A step through code without rules, if there is reason to believe in frame pointers. */
-static __always_inline __u32 step_by_frame_pointer(struct uw_walk *walk)
+/* Is `pc` in code that no CFI covers: made at run time, or seen to keep frame pointers? */
+static __always_inline bool is_without_cfi(struct uw_walk *walk, __u64 pc)
 {
-	bool is_anon = walk->map.flags & HB_UW_MAP_ANON,
-	     is_fp = walk->table.flags & HB_CFI_TABLE_FP;
-	__u32 next = hb_unwind_frame_pointer(&walk->regs, is_fp);
+	if (!find_map(walk, pc))
+		return false;
+	if (walk->map.flags & HB_UW_MAP_ANON)
+		return true;
+	return walk->table.page_cnt && find_rule(walk, pc - walk->map.bias) &&
+	       HB_CFI_KIND(walk->rule) == HB_CFI_FP;
+}
 
-	if (next == HB_LOSS_STACK_FP && !is_anon && !is_fp)
-		return HB_LOSS_STACK_NO_ROW;
+/*
+ * Does the new PC follow a call, and not one of a function that has CFI? A function without a frame
+ * pointer leaves its caller's in rbp, which would lead past that caller: its call is found then,
+ * and is one of it and not of the code that we come from.
+ */
+static __noinline bool is_behind_call(struct uw_walk *walk)
+{
+	__u64 pc = walk->regs.pc, target = 0;
+	enum hb_unwind_call call;
+
+	if (read_stack(walk->code, sizeof(walk->code), pc - sizeof(walk->code)))
+		return false;
+	call = hb_unwind_call_at(walk->code, pc, &target);
+	return call == HB_UNWIND_INDIRECT_CALL ||
+	       (call == HB_UNWIND_DIRECT_CALL && is_without_cfi(walk, target));
+}
+
+/* A step through code that keeps frame pointers for all we know. */
+static __always_inline __u32 step_by_frame_pointer(struct uw_walk *walk, bool is_trusted)
+{
+	__u32 next = hb_unwind_frame_pointer(&walk->regs, is_trusted);
+
 	if (next != HB_UNWIND_ON)
 		return next;
 	walk->stack.fp_steps++;
-	if (walk->regs.pc && walk->regs.pc != walk->trampoline &&
-	    !find_map(walk, walk->regs.pc - 1)) {
+	if (!walk->regs.pc || walk->regs.pc == walk->trampoline)
+		return HB_UNWIND_ON;
+	if (!is_trusted && !is_behind_call(walk))
+		return HB_LOSS_STACK_FP;
+	if (!find_map(walk, walk->regs.pc - 1)) {
 		/* Either no return address, or code that was mapped since the last look. */
 		hb_request_maps(walk->stack.tgid, walk->stack.epoch, walk->regs.pc - 1);
 		return HB_LOSS_STACK_FP;
@@ -325,11 +353,13 @@ static __always_inline __u32 step(struct uw_walk *walk)
 	__u32 index;
 
 	if (walk->map.flags & HB_UW_MAP_ANON)
-		return step_by_frame_pointer(walk);
+		return step_by_frame_pointer(walk, false);
 	if (!walk->table.page_cnt || !find_rule(walk, pc - walk->map.bias))
 		return HB_LOSS_STACK_NO_TABLE;
-	if (HB_CFI_KIND(walk->rule) == HB_CFI_GAP)
-		return step_by_frame_pointer(walk);
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_FP)
+		return step_by_frame_pointer(walk, false);
+	if (HB_CFI_KIND(walk->rule) == HB_CFI_GAP && walk->table.flags & HB_CFI_TABLE_FP)
+		return step_by_frame_pointer(walk, true);
 	if (HB_CFI_KIND(walk->rule) == HB_CFI_STOP || HB_CFI_KIND(walk->rule) == HB_CFI_SIGNAL)
 		mark_stub(walk);
 	if (HB_CFI_KIND(walk->rule) == HB_CFI_BIG) {

@@ -120,8 +120,9 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_big(struct hb_unwin
 }
 
 /*
- * Applies `rule`. HB_CFI_GAP ends as HB_LOSS_STACK_NO_ROW, HB_CFI_BIG is hb_unwind_big()'s. The
- * registers are those of the caller if the answer is HB_UNWIND_ON, else partly overwritten.
+ * Applies `rule`. HB_CFI_GAP ends as HB_LOSS_STACK_NO_ROW, HB_CFI_BIG is hb_unwind_big()'s,
+ * HB_CFI_FP hb_unwind_frame_pointer()'s. The registers are those of the caller if the answer is
+ * HB_UNWIND_ON, else partly overwritten.
  */
 static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unwind_regs *regs,
 								   __u32 rule)
@@ -163,8 +164,8 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unw
 /*
  * A step by frame pointer, for code without rules. Only if rbp looks like one: aligned and at
  * most HB_UNWIND_FP_REACH above rsp. `trusted` code is known to keep frame pointers and may switch
- * stacks (Go calling C), so its rbp may point anywhere. The caller checks that the new PC is in
- * executable memory.
+ * stacks (Go calling C), so its rbp may point anywhere. For others the caller checks that the new
+ * PC is in executable memory, and behind a call (hb_unwind_call_at()).
  */
 static inline __attribute__((always_inline)) __u32
 hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
@@ -183,6 +184,54 @@ hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
 	regs->pc = words[1];
 	regs->exact = 0;
 	return HB_UNWIND_ON;
+}
+
+/* Bytes of the longest call, before the return address. */
+#define HB_UNWIND_CALL_MAX 7
+
+/* The length of an indirect call (ff /2) with these two bytes behind its opcode. */
+static inline __attribute__((always_inline)) __u32 hb_unwind_indirect_len(__u8 modrm, __u8 sib)
+{
+	__u32 mod = modrm >> 6, rm = modrm & 7, len = 2;
+
+	if (mod != 3 && rm == 4)
+		len++;
+	if (mod == 1)
+		len += 1;
+	else if (mod == 2 || (mod == 0 && (rm == 5 || (rm == 4 && (sib & 7) == 5))))
+		len += 4;
+	return len;
+}
+
+/* What precedes a return address. */
+enum hb_unwind_call {
+	HB_UNWIND_NO_CALL,
+	HB_UNWIND_DIRECT_CALL, /* its target is known */
+	HB_UNWIND_INDIRECT_CALL,
+};
+
+/*
+ * Can what ends at `pc` be a call? code[0..7] are the bytes from pc - 8 on. A direct call puts its
+ * target into *target.
+ */
+static inline __attribute__((always_inline)) enum hb_unwind_call
+hb_unwind_call_at(const __u8 code[8], __u64 pc, __u64 *target)
+{
+	__u32 rel =
+		(__u32)code[4] | (__u32)code[5] << 8 | (__u32)code[6] << 16 | (__u32)code[7] << 24;
+
+	if (code[3] == 0xe8) {
+		*target = pc + (__s64)(__s32)rel;
+		return HB_UNWIND_DIRECT_CALL;
+	}
+	for (__u32 len = 2; len <= HB_UNWIND_CALL_MAX; len++) {
+		__u8 modrm = code[8 - len + 1], sib = len > 2 ? code[8 - len + 2] : 0;
+
+		if (code[8 - len] == 0xff && (modrm & 0x38) == 0x10 &&
+		    hb_unwind_indirect_len(modrm, sib) == len)
+			return HB_UNWIND_INDIRECT_CALL;
+	}
+	return HB_UNWIND_NO_CALL;
 }
 
 #endif

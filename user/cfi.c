@@ -22,6 +22,15 @@
 /* mov $15,%rax; syscall: rt_sigreturn, where the C library leaves it without CFI. */
 static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
+/*
+ * push %rbp; mov %rsp,%rbp. A hole as large as this with so many of them is a program of its own
+ * that was compiled elsewhere with frame pointers: V8's embedded builtins, in node and its like,
+ * have one in 900 bytes; assembly and C libraries without CFI have none in 50,000.
+ */
+static const uint8_t frame_setup[] = {0x55, 0x48, 0x89, 0xe5};
+#define FP_HOLE_MIN   (64u << 10)
+#define FP_SETUP_EACH 4096
+
 /* How far the entry point's code is taken to reach; musl's needs 23 bytes. */
 #define ENTRY_BYTES 48
 
@@ -280,6 +289,31 @@ static int add_entry(struct builder *builder)
 	return add_rule_in_gap(builder, off, ENTRY_BYTES, HB_CFI_RULE(HB_CFI_STOP, 0, 0));
 }
 
+/* Does the code [off, end), which no CFI covers, keep frame pointers? */
+static bool keeps_frame_pointers(const struct builder *builder, uint64_t off, uint64_t end)
+{
+	uint64_t setups = 0, len = end - off;
+	uint8_t text[4096];
+
+	if (len < FP_HOLE_MIN)
+		return false;
+	while (off < end) {
+		size_t want = end - off < sizeof(text) ? end - off : sizeof(text);
+		size_t got = elf_file_read_text(builder->file, off, text, want);
+		const uint8_t *at = text, *found;
+
+		/* Those that lie across two pieces are too few to matter. */
+		while ((found = memmem(at, text + got - at, frame_setup, sizeof(frame_setup)))) {
+			setups++;
+			at = found + sizeof(frame_setup);
+		}
+		if (got < want)
+			break;
+		off += got;
+	}
+	return setups >= len / FP_SETUP_EACH;
+}
+
 /* Signal return stubs in the code [off, end), which no CFI covers. */
 static int add_signal_returns(struct builder *builder, uint64_t off, uint64_t end)
 {
@@ -310,6 +344,14 @@ static int add_signal_returns(struct builder *builder, uint64_t off, uint64_t en
 	return 0;
 }
 
+/* What can be known of the code [off, end), which no CFI covers. */
+static int scan_gap(struct builder *builder, uint64_t off, uint64_t end)
+{
+	if (keeps_frame_pointers(builder, off, end))
+		return add_rule_in_gap(builder, off, end - off, HB_CFI_RULE(HB_CFI_FP, 0, 0));
+	return add_signal_returns(builder, off, end);
+}
+
 /* Looks through all code that no CFI covers. */
 static int scan_gaps(struct builder *builder)
 {
@@ -335,7 +377,7 @@ static int scan_gaps(struct builder *builder)
 			if (next > end)
 				next = end;
 			if (next > off && next - off >= GAP_MIN) {
-				int err = add_signal_returns(builder, off, next);
+				int err = scan_gap(builder, off, next);
 
 				if (err)
 					return err;
@@ -370,18 +412,16 @@ static int emit(const struct builder *builder, struct cfi_rows *out)
 	uint32_t end = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < builder->span_cnt; i++) {
+	for (size_t i = 0; i < builder->span_cnt && !err; i++) {
 		const struct span *span = &builder->spans[i];
 
 		if (span->off - end >= GAP_MIN || (!out->cnt && span->off))
 			err = cfi_rows_push(out, end, gap);
 		if (!err)
 			err = emit_span(builder, span, out);
-		if (err)
-			return err;
 		end = span->end;
 	}
-	return cfi_rows_push(out, end, gap);
+	return err ? err : cfi_rows_push(out, end, gap);
 }
 
 static int collect(struct builder *builder, bool is_go)
@@ -401,10 +441,9 @@ static int collect(struct builder *builder, bool is_go)
 		err = add_entry(builder);
 	if (!err)
 		err = scan_gaps(builder);
-	if (err)
-		return err;
-	sort_spans(builder);
-	return 0;
+	if (!err)
+		sort_spans(builder);
+	return err;
 }
 
 /* cfi_build() without its view on what libelf keeps back. */

@@ -39,6 +39,36 @@ AROUND_TAKE(called_from, CFI_START "push %rbx\npush %rsi\npush %rsi\n.cfi_def_cf
 /* Says nothing of itself, and rbp is no frame pointer. */
 AROUND_TAKE(without_cfi, "push %rbp\nmov %rsi,%rbp\n", "pop %rbp\n");
 
+/* The same below a function that keeps a frame pointer: rbp is that one's, not the caller's. */
+__asm__(".text\n.type framed_caller,@function\nframed_caller:\n.cfi_startproc\n"
+	"push %rbp\n.cfi_adjust_cfa_offset 8\n.cfi_offset 6,-16\nmov %rsp,%rbp\n"
+	".cfi_def_cfa_register 6\ncall *%rdx\npop %rbp\n.cfi_def_cfa 7,8\n.cfi_restore 6\nret\n"
+	".cfi_endproc\n.size framed_caller,.-framed_caller\n");
+void framed_caller(size_t size, void (*take)(size_t), void *code);
+AROUND_TAKE(without_cfi_or_rbp, "push %rbx\n", "pop %rbx\n");
+
+/* Where this returns to is an address that one would believe. */
+FRAME uintptr_t plausible(void)
+{
+	return (uintptr_t)__builtin_return_address(0);
+}
+
+GROUP(decoys)
+{
+	/* Frames that never were: [address of the next one, return address] and so on. */
+	uintptr_t frames[8];
+
+	for (int i = 0; i < 8; i += 2) {
+		frames[i] = (uintptr_t)&frames[(i + 2) % 8];
+		frames[i + 1] = plausible();
+	}
+	TRUTH_KEEP(frames);
+	without_cfi(SITE_SIZE(20), (uintptr_t)frames);
+	chain_of(SITE_SIZE(20), 1, "take;without_cfi", "[no_row]");
+	framed_caller(SITE_SIZE(21), NULL, without_cfi_or_rbp);
+	chain_of(SITE_SIZE(21), 1, "take;without_cfi_or_rbp", "[no_row]");
+}
+
 GROUP(known_code)
 {
 	void *hole = mmap(NULL, TEXT_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -115,7 +145,7 @@ void calls(size_t size, void (*take)(size_t), uintptr_t rbp, thunk *code);
 GROUP(made_code)
 {
 	/* A frame as the outermost function has it: no caller's rbp, no return address. */
-	uintptr_t outermost[2] = {0, 0};
+	uintptr_t outermost[2] = {0, 0}, callback[2];
 
 	TRUTH_KEEP(outermost);
 	calls(SITE_SIZE(10), take, 0, made_framed);
@@ -129,6 +159,15 @@ GROUP(made_code)
 	chain_of(SITE_SIZE(13), 1, "take;?", "[fp_rejected]");
 	calls(SITE_SIZE(14), take, (uintptr_t)outermost, made_rbp);
 	chain_of(SITE_SIZE(14), 1, "take;?", "[guessed_end]");
+	/* Not a frame but two words that happen to be there, one of them a function's address. */
+	callback[0] = (uintptr_t)&callback[0];
+	callback[1] = (uintptr_t)take;
+	TRUTH_KEEP(callback);
+	calls(SITE_SIZE(16), take, (uintptr_t)callback, made_rbp);
+	chain_of(SITE_SIZE(16), 1, "take;?", "[fp_rejected]");
+	/* rbp is the caller's, whose own caller would seem to be the next. */
+	framed_caller(SITE_SIZE(17), take, made_plain);
+	chain_of(SITE_SIZE(17), 1, "take;?", "[fp_rejected]");
 	calls(SITE_SIZE(15), take, 0, from_file);
 	chain_of(SITE_SIZE(15), 1, "take;*", "[no_table]");
 }
@@ -138,6 +177,7 @@ int main(void)
 	make_all();
 	await("READY");
 	known_code();
+	decoys();
 	made_code();
 	AFTER_CALL();
 	await("DONE");

@@ -20,7 +20,7 @@
 #define END_THREAD "*;[no_row]"
 #define END_SORT   "*;[no_row]"
 /* Through the handler's return stub to where raise was interrupted. */
-#define END_SIGNAL "*;[no_row]|[guessed_end]|[fp_rejected]"
+#define END_SIGNAL "*;[no_row]"
 #endif
 
 FRAME void middle(size_t size)

@@ -268,6 +268,34 @@ TEST(outermost_functions_and_signal_return)
 	elf_file_free(file);
 }
 
+/* A large hole with the code of another compiler in it, and one without. */
+TEST(frame_pointers_in_holes)
+{
+	struct elf_file *file =
+		assemble(".text\n" FUNCTION("f") "nop\n" END(
+				 "f") ".p2align 4\n.globl framed\n"
+				      ".type framed,@function\nframed:\n"
+				      ".rept 100\npush %rbp\nmov %rsp,%rbp\n"
+				      ".skip 1000,0x90\n.endr\n.size framed,.-framed\n" FUNCTION(
+					      "g") "nop\n" END("g") ".p2align 4\n.globl bare\n"
+								    ".type bare,@function\nbare:\n"
+								    ".skip 100000,0x90\npush "
+								    "%rbp\nmov %rsp,%rbp\n"
+								    ".size bare,.-bare\n" FUNCTION(
+									    "h") "nop\n" END("h"),
+			 "");
+	struct cfi_table table;
+
+	CHECK(file);
+	CHECK_EQ(cfi_build(file, &table), 0);
+	CHECK_EQ(rule_at(file, &table, "framed", 0), RULE(FP, 0, 0));
+	CHECK_EQ(rule_at(file, &table, "framed", 99999), RULE(FP, 0, 0));
+	CHECK_EQ(rule_at(file, &table, "g", 0), RULE(RSP, 0, 1));
+	CHECK_EQ(rule_at(file, &table, "bare", 50000), RULE(GAP, 0, 0));
+	cfi_clear(&table);
+	elf_file_free(file);
+}
+
 /* Linear in the rows of one FDE: libdw's way needs seconds for this. */
 TEST(thirty_thousand_rows)
 {

@@ -221,3 +221,42 @@ TEST(frame_pointer_must_be_plausible)
 	CHECK_EQ(hb_unwind_frame_pointer(&regs, 1), HB_UNWIND_ON);
 	CHECK_EQ(regs.pc, 0x1001);
 }
+
+/* Bytes that end at a return address, as an assembler gives them; zeros before. */
+static enum hb_unwind_call call_at(const uint8_t *bytes, size_t len, __u64 *target)
+{
+	uint8_t code[8] = {0};
+
+	memcpy(code + 8 - len, bytes, len);
+	return hb_unwind_call_at(code, 0x400000, target);
+}
+
+#define CALL_AT(...)                                                                               \
+	call_at((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), &target)
+
+TEST(what_precedes_a_return_address)
+{
+	__u64 target = 0;
+
+	CHECK_EQ(CALL_AT(0xe8, 0x10, 0, 0, 0), HB_UNWIND_DIRECT_CALL);
+	CHECK_EQ(target, 0x400010);
+	CHECK_EQ(CALL_AT(0xe8, 0xf0, 0xff, 0xff, 0xff), HB_UNWIND_DIRECT_CALL);
+	CHECK_EQ(target, 0x3ffff0);
+	/* call *%rax, *%r11, *(%rax), *8(%rbx), *8(%rsp), *x(%rip), *x(,%rax,8), *x(%rbx), *x(%rsp)
+	 */
+	CHECK_EQ(CALL_AT(0xff, 0xd0), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0x41, 0xff, 0xd3), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x10), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x53, 0x08), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x54, 0x24, 0x08), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x15, 1, 2, 3, 0), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x14, 0xc5, 1, 2, 3, 0), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x93, 1, 2, 3, 0), HB_UNWIND_INDIRECT_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x94, 0x24, 1, 2, 3, 0), HB_UNWIND_INDIRECT_CALL);
+	/* jmp *%rax; a call of another length; ret and padding; nothing */
+	CHECK_EQ(CALL_AT(0xff, 0xe0), HB_UNWIND_NO_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x10, 0x90), HB_UNWIND_NO_CALL);
+	CHECK_EQ(CALL_AT(0xff, 0x15, 1, 2, 3), HB_UNWIND_NO_CALL);
+	CHECK_EQ(CALL_AT(0xc3, 0x66, 0x90), HB_UNWIND_NO_CALL);
+	CHECK_EQ(CALL_AT(0), HB_UNWIND_NO_CALL);
+}
