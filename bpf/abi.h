@@ -197,8 +197,19 @@ enum hb_loss { HB_CUT_LIST(HB_LOSS_ENUM) HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT 
 #define HB_STAT_ENUM(id, text) HB_STAT_##id,
 enum hb_stat { HB_STAT_LIST(HB_STAT_ENUM) HB_STAT_CNT };
 
-/* Map `counters`: PERCPU_ARRAY of __u64, losses first, then statistics. */
+/* Losses first, then statistics. */
 #define HB_COUNTER_CNT (HB_LOSS_CNT + HB_STAT_CNT)
+
+/*
+ * The counters of a CPU, in the mapped .bss (`hb_counters`, HB_COUNTERS_CNT of them): a count costs
+ * no call and no look-up there, and user space reads without system calls. CPUs whose numbers are
+ * equal modulo HB_COUNTERS_CNT share one. Updated atomically; a sum over all is what counts.
+ */
+#define HB_COUNTERS_CNT 256
+struct hb_counters {
+	__u64 n[HB_COUNTER_CNT];
+} __attribute__((aligned(64))); /* a cache line belongs to one CPU */
+_Static_assert((HB_COUNTERS_CNT & (HB_COUNTERS_CNT - 1)) == 0, "the CPU is masked in BPF");
 
 /*
  * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process.

@@ -2,19 +2,14 @@
 /*
  * In: sampled allocations and frees that are decided and have their stack id. Out: the maps that
  * user space reads at the end: `sites` (counts per process, stack and size), `live` (sampled
- * objects not freed yet), `counters` (every loss and statistic).
+ * objects not freed yet), `hb_counters` (every loss and statistic).
  *
  * Knows nothing of registers, allocators or stacks. Counters at a site only grow, so a reader that
  * comes while they change sees a state that was true at some moment for each of them.
  */
 #include "rooms.bpf.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, HB_COUNTER_CNT);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
+struct hb_counters hb_counters[HB_COUNTERS_CNT];
 
 /* Sized by loader. Not preallocated: an idle process should cost no memory. */
 struct {
@@ -32,18 +27,6 @@ struct {
 	__type(key, struct hb_live_key);
 	__type(value, struct hb_live);
 } live SEC(".maps");
-
-/*
- * Atomic though per CPU: uprobe programs can be preempted by another one on the same CPU, and a
- * lost increment would be a lost loss.
- */
-__hidden void hb_count(__u32 index, __u64 n)
-{
-	__u64 *counter = bpf_map_lookup_elem(&counters, &index);
-
-	if (counter)
-		__sync_fetch_and_add(counter, n);
-}
 
 /* The counters of a site, made if new; NULL (counted) if the table is full. */
 static struct hb_site *site_get(const struct hb_site_key *key)

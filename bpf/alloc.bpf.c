@@ -159,7 +159,7 @@ static bool is_nested(__u64 ip, __u64 cookie, __u64 ra)
 	return false;
 }
 
-static void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr)
+static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr)
 {
 	__u64 ra;
 
@@ -224,7 +224,7 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 	return remember(ra_at, &taken);
 }
 
-static int on_entry(struct pt_regs *ctx)
+static __always_inline int on_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 window = current_window();

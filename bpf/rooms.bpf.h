@@ -15,8 +15,21 @@
 /* The knobs; defined in sampler.bpf.c, written by loader before load. */
 extern const volatile struct hb_config hb_config;
 
-/* account: adds n to a counter; index is an enum hb_loss, or HB_LOSS_CNT + an enum hb_stat. */
-__hidden void hb_count(__u32 index, __u64 n);
+/* account: every loss and statistic; read by user space through the mapped .bss. */
+extern struct hb_counters hb_counters[HB_COUNTERS_CNT];
+
+/*
+ * account: adds n to a counter; index is an enum hb_loss, or HB_LOSS_CNT + an enum hb_stat. Inline,
+ * as it is in the path of every call. Atomic though per CPU: uprobe programs can be preempted by
+ * another one on the same CPU, and a lost increment would be a lost loss.
+ */
+static __always_inline void hb_count(__u32 index, __u64 n)
+{
+	__u32 cpu = bpf_get_smp_processor_id() & (HB_COUNTERS_CNT - 1);
+
+	if (index < HB_COUNTER_CNT)
+		__sync_fetch_and_add(&hb_counters[cpu].n[index], n);
+}
 
 /* account: one more of a loss; written so that a reader sees which list it is from. */
 static __always_inline void hb_lose(enum hb_loss loss)
@@ -30,8 +43,20 @@ static __always_inline void hb_stat_add(enum hb_stat stat, __u64 n)
 	hb_count(HB_LOSS_CNT + stat, n);
 }
 
-/* sampler: true with the probability of this size; one random draw. */
-__hidden bool sampler_takes(__u64 size);
+/*
+ * sampler: for hb_threshold(): by class, not falling, 2^32 is always. Written through the mapped
+ * .bss, as the rate may change from one window to the next.
+ */
+extern __u64 hb_thresholds[HB_CLASS_CNT];
+
+/*
+ * sampler: true with the probability of this size; one random draw. Inline, as it is in the path of
+ * every allocation.
+ */
+static __always_inline bool sampler_takes(__u64 size)
+{
+	return bpf_get_prandom_u32() < hb_threshold(hb_thresholds, size);
+}
 
 /* proc: the state of a followed process into *proc; false if it is not followed. */
 __hidden bool proc_get(__u32 tgid, struct hb_proc *proc);

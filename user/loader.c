@@ -148,7 +148,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	loader->tallies = (struct tallies){
-		.counters = bpf_map__fd(loader->skel->maps.counters),
+		.counters = loader->skel->bss->hb_counters,
 		.sites = bpf_map__fd(loader->skel->maps.sites),
 		.live = bpf_map__fd(loader->skel->maps.live),
 		.stacks = bpf_map__fd(loader->skel->maps.stacks),
@@ -225,14 +225,14 @@ static int measure(struct loader *loader, struct loader_cost *out)
 
 int loader_calibrate(struct loader *loader, struct loader_cost *out)
 {
-	int err, zero_err;
+	int err;
 
 	*out = (struct loader_cost){};
 	loader_window(loader, true);
 	err = measure(loader, out);
 	loader_window(loader, false);
-	zero_err = tallies_zero_counters(&loader->tallies);
-	return err ? err : zero_err;
+	tallies_zero_counters(&loader->tallies);
+	return err;
 }
 
 double loader_hit_ns(struct loader *loader)
@@ -339,13 +339,12 @@ void loader_poll_events(struct loader *loader)
 	ring_buffer__consume(loader->ring);
 }
 
-int loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT])
+void loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT])
 {
-	int err = tallies_counters(&loader->tallies, counters);
-
-	if (!err)
-		counters[HB_LOSS_CNT + HB_STAT_HITS] -= loader->self_hits;
-	return err ? log_fail(-err, "cannot read the counters") : 0;
+	tallies_counters(&loader->tallies, counters);
+	counters[HB_LOSS_CNT + HB_STAT_HITS] -= loader->self_hits;
+	if (loader->skel->rodata->hb_config.track_live)
+		counters[HB_LOSS_CNT + HB_STAT_UNKNOWN_FREES] -= loader->self_hits;
 }
 
 double loader_spent_ns(const struct loader_cost *cost,

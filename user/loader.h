@@ -127,8 +127,8 @@ typedef struct heap *loader_heap_fn(pid_t tgid, void *data);
  */
 int loader_settle(struct loader *loader, double coverage, loader_heap_fn *heap_of, void *data);
 
-/* Sums the counters over CPUs. 0 or -errno, logged. */
-int loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT]);
+/* Sums the counters over CPUs; hits of our own that loader_hit_ns() made are left out. */
+void loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT]);
 
 /* Estimated bytes in use over all processes, for the progress line. */
 double loader_live_bytes(const struct loader *loader);

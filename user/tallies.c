@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: descriptors of hash maps. Out: their entries, by the batch operations of BPF (Linux 5.6),
+ * In: counters, and descriptors of hash maps. Out: their sums; and entries, by the batch operations
+ * of BPF (Linux 5.6),
  * which walk bucket by bucket: an entry that comes or goes meanwhile is seen or not, no other is
  * missed.
  */
@@ -15,34 +16,21 @@
 /* Entries of a batch at first; a bucket with more asks for more. */
 #define BATCH 1024
 
-int tallies_counters(const struct tallies *tallies, uint64_t counters[static HB_COUNTER_CNT])
+void tallies_counters(const struct tallies *tallies, uint64_t counters[static HB_COUNTER_CNT])
 {
-	int cpus = libbpf_num_possible_cpus();
-	_cleanup_free_ uint64_t *values = cpus < 1 ? NULL : calloc(cpus, sizeof(*values));
-
-	if (!values)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < HB_COUNTER_CNT; i++) {
-		if (bpf_map_lookup_elem(tallies->counters, &i, values))
-			return -errno;
+	for (size_t i = 0; i < HB_COUNTER_CNT; i++) {
 		counters[i] = 0;
-		for (int cpu = 0; cpu < cpus; cpu++)
-			counters[i] += values[cpu];
+		for (size_t cpu = 0; cpu < HB_COUNTERS_CNT; cpu++)
+			counters[i] +=
+				__atomic_load_n(&tallies->counters[cpu].n[i], __ATOMIC_RELAXED);
 	}
-	return 0;
 }
 
-int tallies_zero_counters(const struct tallies *tallies)
+void tallies_zero_counters(const struct tallies *tallies)
 {
-	int cpus = libbpf_num_possible_cpus();
-	_cleanup_free_ uint64_t *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
-
-	if (!zero)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < HB_COUNTER_CNT; i++)
-		if (bpf_map_update_elem(tallies->counters, &i, zero, 0))
-			return -errno;
-	return 0;
+	for (size_t cpu = 0; cpu < HB_COUNTERS_CNT; cpu++)
+		for (size_t i = 0; i < HB_COUNTER_CNT; i++)
+			__atomic_store_n(&tallies->counters[cpu].n[i], 0, __ATOMIC_RELAXED);
 }
 
 /* A map and what is done with its entries. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The maps in which BPF counts, read and emptied in large pieces.
+ * Where BPF counts: maps, read and emptied in large pieces, and counters in its mapped .bss.
  */
 #ifndef TALLIES_H
 #define TALLIES_H
@@ -10,17 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Descriptors of the maps, borrowed from the skeleton. */
+/* Counters (HB_COUNTERS_CNT of them) and descriptors of maps, borrowed from the skeleton. */
 struct tallies {
-	int counters, sites, live, stacks;
+	struct hb_counters *counters;
+	int sites, live, stacks;
 	size_t stack_bytes; /* of a value of `stacks` */
 };
 
-/* Sums the counters over CPUs. 0 or -errno. */
-int tallies_counters(const struct tallies *tallies, uint64_t counters[static HB_COUNTER_CNT]);
+/* Sums the counters over CPUs. */
+void tallies_counters(const struct tallies *tallies, uint64_t counters[static HB_COUNTER_CNT]);
 
-/* Sets them to zero. 0 or -errno. */
-int tallies_zero_counters(const struct tallies *tallies);
+/* Sets them to zero. */
+void tallies_zero_counters(const struct tallies *tallies);
 
 /* Gets an entry of `sites` or of `stacks`; not 0 ends the walk. Both live until it returns. */
 typedef int tallies_fn(const void *key, const void *value, void *data);

@@ -65,18 +65,15 @@ static void learn_cost(struct windows *windows)
 }
 
 /* What was spent and used until now. Without a limit nobody asks. */
-static int read_load(struct windows *windows, struct budget_load *load)
+static void read_load(struct windows *windows, struct budget_load *load)
 {
 	struct session *session = windows->session;
 	uint64_t counters[HB_COUNTER_CNT];
-	int err;
 
 	*load = (struct budget_load){0};
 	if (isinf(windows->budget.limit))
-		return 0;
-	err = loader_counters(session->loader, counters);
-	if (err)
-		return err;
+		return;
+	loader_counters(session->loader, counters);
 	windows->spent_ns += windows->dearer * (loader_spent_ns(&session->cost, counters) -
 						loader_spent_ns(&session->cost, windows->counters));
 	memcpy(windows->counters, counters, sizeof(counters));
@@ -84,7 +81,6 @@ static int read_load(struct windows *windows, struct budget_load *load)
 	load->cpu_ns = -windows->before_ns;
 	for (size_t i = 0; i < session->target_cnt; i++)
 		load->cpu_ns += target_cpu_ns(session->targets[i]);
-	return 0;
 }
 
 static struct heap *heap_of(pid_t tgid, void *data)
@@ -103,16 +99,11 @@ static int open_window(struct windows *windows)
 	struct session *session = windows->session;
 	double rate = budget_rate_factor(&windows->budget) * (double)session->opts->rate_bytes;
 	struct budget_load load;
-	int err;
+	int err = windows->budget.window_cnt ? session_arm(session) : 0;
 
-	if (windows->budget.window_cnt) {
-		err = session_arm(session);
-		if (err)
-			return err;
-	}
-	err = read_load(windows, &load);
 	if (err)
 		return err;
+	read_load(windows, &load);
 	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
 	loader_window(session->loader, true);
 	budget_opened(&windows->budget, now_ns(), &load);
@@ -121,32 +112,28 @@ static int open_window(struct windows *windows)
 }
 
 /* `keep`: the next one follows at once, and the probes may stay. */
-static int close_window(struct windows *windows, bool keep)
+static void close_window(struct windows *windows, bool keep)
 {
 	struct budget_load load;
 	int64_t closed_ns;
-	int err;
 
 	learn_cost(windows);
 	loader_window(windows->session->loader, false);
 	closed_ns = now_ns();
-	err = read_load(windows, &load);
+	read_load(windows, &load);
 	/* May have to wait for the probes of the window before. */
 	if (!keep)
 		loader_disarm(windows->session->loader);
-	if (!err)
-		budget_closed(&windows->budget, closed_ns, &load);
-	return err;
+	budget_closed(&windows->budget, closed_ns, &load);
 }
 
 static int take_step(struct windows *windows)
 {
 	struct budget_load load;
 	struct budget_step step;
-	int err = read_load(windows, &load);
+	int err = 0;
 
-	if (err)
-		return err;
+	read_load(windows, &load);
 	step = budget_step(&windows->budget, now_ns(), &load);
 	if (step.settle || step.open || step.close)
 		log_debug("%s%s%swindow %.0f of %.0f ms, cost %.3f of %.3f CPUs, spent %.1f of "
@@ -156,8 +143,8 @@ static int take_step(struct windows *windows)
 			  windows->budget.length_ns / 1e6, windows->budget.on_rate,
 			  windows->budget.cpu_rate, load.probe_ns / 1e6, load.cpu_ns / 1e6);
 	if (step.close)
-		err = close_window(windows, step.open);
-	if (!err && step.settle)
+		close_window(windows, step.open);
+	if (step.settle)
 		err = loader_settle(windows->session->loader, step.coverage, heap_of, windows);
 	if (!err && step.open)
 		err = open_window(windows);
@@ -213,16 +200,13 @@ int windows_end(struct windows *windows)
 	struct session *session = windows->session;
 	struct budget_load load;
 	int64_t end_ns;
-	int err = 0;
+	int err;
 
 	if (windows->budget.opened_ns)
-		err = close_window(windows, false);
+		close_window(windows, false);
 	end_ns = now_ns();
-	if (!err)
-		err = read_load(windows, &load);
+	read_load(windows, &load);
 	loader_detach(session->loader);
-	if (err)
-		return err;
 	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
 			    heap_of, windows);
 	for (size_t i = 0; i < session->target_cnt && !err; i++)

@@ -98,6 +98,18 @@ test_no_window_needed() {
 	steady_end
 }
 
+# The cost of a hit is measured on functions of our own, which is no business of the process's.
+test_own_hits_do_not_count() {
+	target freeall
+	heapbpf_start -p "$target_pid" -d 300ms -o p.pb.gz
+	heapbpf_wait
+	whole
+	equal "$(reader comments p.pb.gz | grep -c 'probe hits\|^.*frees of' || true)" 0 \
+		"lines about calls of an idle process"
+	target_step
+	target_end
+}
+
 # The terminal says it, too.
 test_summary() {
 	steady
