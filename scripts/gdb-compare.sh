@@ -6,7 +6,9 @@
 # n-th call gdb walks all frames; a sample is equal if heapbpf recorded a stack with the same return
 # addresses from the caller of malloc to the end.
 #
-#   scripts/gdb-compare.sh [SAMPLES] [PROGRAM...]    default 400 of redis, sqlite3, postgres, clang
+#   scripts/gdb-compare.sh [SAMPLES] [PROGRAM...]    default 1000 of redis, sqlite3, postgres, clang
+#
+# Fewer samples show fewer than 100 distinct stacks of redis.
 #
 # Prints a markdown table; exit 1 if a stack differs. Differing stacks stay in ./gdb-compare.PROGRAM.
 # It takes minutes: gdb needs milliseconds for a stack. As root, after make. Return probes on malloc
@@ -14,7 +16,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 
-samples=400
+samples=1000
 if [[ ${1:-} =~ ^[1-9][0-9]*$ ]]; then
 	samples=$1
 	shift
@@ -297,7 +299,7 @@ measure() {
 	gdb_pid=$!
 	pids+=("$gdb_pid")
 	# Entries only: with return probes gdb would lose its way.
-	heapbpf_start -q --top 0 -p "$target_pid" -r 1 -t allocs --max-stacks 400000 --text \
+	heapbpf_start -q --top 0 -p "$target_pid" -r 1 -t allocs --max-stacks 400000 --max-depth 512 --text \
 		-o profile.txt
 	timeout 300 head -n 1 ready >/dev/null || fail "gdb: $(<gdb.out)"
 	drain
