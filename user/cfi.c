@@ -2,12 +2,13 @@
 /*
  * In: a file's FDEs, .eh_frame first, .debug_frame where that has holes. Out: one sorted table that
  * answers for every offset of the file's code, also for code without CFI: a gap row, or what can be
- * known of it otherwise (outermost functions by name, musl's and Go's signal return by its bytes).
+ * known of it otherwise (outermost functions by name, the rest by cfi_gaps).
  *
  * Knows files and addresses, not the bytes of CFI (cfi_frames) nor its instructions (cfi_exec).
  */
 #include "cfi.h"
 #include "cfi_frames.h"
+#include "cfi_gaps.h"
 #include "cleanup.h"
 #include "elf_file.h"
 #include "shortage.h"
@@ -18,18 +19,6 @@
 
 /* Shorter holes between functions are padding, which nothing calls from. */
 #define GAP_MIN 16
-
-/* mov $15,%rax; syscall: rt_sigreturn, where the C library leaves it without CFI. */
-static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
-/*
- * push %rbp; mov %rsp,%rbp. A hole as large as this with so many of them is a program of its own
- * that was compiled elsewhere with frame pointers: V8's embedded builtins, in node and its like,
- * have one in 900 bytes; assembly and C libraries without CFI have none in 50,000.
- */
-static const uint8_t frame_setup[] = {0x55, 0x48, 0x89, 0xe5};
-#define FP_HOLE_MIN   (64u << 10)
-#define FP_SETUP_EACH 4096
 
 /* How far the entry point's code is taken to reach; musl's needs 23 bytes. */
 #define ENTRY_BYTES 48
@@ -289,105 +278,28 @@ static int add_entry(struct builder *builder)
 	return add_rule_in_gap(builder, off, ENTRY_BYTES, HB_CFI_RULE(HB_CFI_STOP, 0, 0));
 }
 
-/* Does the code [off, end), which no CFI covers, keep frame pointers? */
-static bool keeps_frame_pointers(const struct builder *builder, uint64_t off, uint64_t end)
+static int add_gap_rule(uint64_t off, uint64_t len, uint32_t rule, void *builder)
 {
-	uint64_t setups = 0, len = end - off;
-	uint8_t text[4096];
-
-	if (len < FP_HOLE_MIN)
-		return false;
-	while (off < end) {
-		size_t want = end - off < sizeof(text) ? end - off : sizeof(text);
-		size_t got = elf_file_read_text(builder->file, off, text, want);
-		const uint8_t *at = text, *found;
-
-		/* Those that lie across two pieces are too few to matter. */
-		while ((found = memmem(at, text + got - at, frame_setup, sizeof(frame_setup)))) {
-			setups++;
-			at = found + sizeof(frame_setup);
-		}
-		if (got < want)
-			break;
-		off += got;
-	}
-	return setups >= len / FP_SETUP_EACH;
+	return add_rule_in_gap(builder, off, len, rule);
 }
 
-/* Signal return stubs in the code [off, end), which no CFI covers. */
-static int add_signal_returns(struct builder *builder, uint64_t off, uint64_t end)
+/* Looks through what no CFI covers of the code [off, end). */
+static int scan_code(uint64_t off, uint64_t end, void *data)
 {
-	uint8_t text[4096];
+	struct builder *builder = data;
+	size_t cnt = builder->sorted_cnt;
+	int err = 0;
 
-	while (off < end) {
-		size_t want = end - off < sizeof(text) ? end - off : sizeof(text);
-		size_t len = elf_file_read_text(builder->file, off, text, want);
-		const uint8_t *found = memmem(text, len, signal_return, sizeof(signal_return));
+	for (size_t span = first_behind(builder, off); !err && off < end; span++) {
+		uint64_t next = span < cnt && builder->spans[span].off < end
+					? builder->spans[span].off
+					: end;
 
-		if (found) {
-			uint64_t at = off + (uint64_t)(found - text);
-			/* A return address is looked up one byte before: begin there. */
-			int err = add_rule_in_gap(builder, at ? at - 1 : at,
-						  sizeof(signal_return) + 1,
-						  HB_CFI_RULE(HB_CFI_SIGNAL, 0, 0));
-
-			if (err)
-				return err;
-			off = at + sizeof(signal_return);
-		} else if (len < sizeof(text)) {
-			return 0;
-		} else {
-			/* The next piece overlaps, in case the stub lies across. */
-			off += len - sizeof(signal_return) + 1;
-		}
+		if (next > off && next - off >= GAP_MIN)
+			err = cfi_gaps_scan(builder->file, off, next, add_gap_rule, builder);
+		off = span < cnt ? builder->spans[span].end : end;
 	}
-	return 0;
-}
-
-/* What can be known of the code [off, end), which no CFI covers. */
-static int scan_gap(struct builder *builder, uint64_t off, uint64_t end)
-{
-	if (keeps_frame_pointers(builder, off, end))
-		return add_rule_in_gap(builder, off, end - off, HB_CFI_RULE(HB_CFI_FP, 0, 0));
-	return add_signal_returns(builder, off, end);
-}
-
-/* Looks through all code that no CFI covers. */
-static int scan_gaps(struct builder *builder)
-{
-	size_t cnt, segments;
-	Elf *elf = elf_file_elf(builder->file);
-	GElf_Phdr load;
-
-	if (elf_getphdrnum(elf, &segments))
-		return 0;
-	cnt = builder->sorted_cnt;
-	for (size_t i = 0; i < segments; i++) {
-		uint64_t off, end;
-
-		if (!gelf_getphdr(elf, i, &load) || load.p_type != PT_LOAD ||
-		    !(load.p_flags & PF_X))
-			continue;
-		off = load.p_offset;
-		end = load.p_offset + load.p_filesz;
-		for (size_t span = first_behind(builder, off); off < end && off <= UINT32_MAX;
-		     span++) {
-			uint64_t next = span < cnt ? builder->spans[span].off : end;
-
-			if (next > end)
-				next = end;
-			if (next > off && next - off >= GAP_MIN) {
-				int err = scan_gap(builder, off, next);
-
-				if (err)
-					return err;
-			}
-			if (span >= cnt)
-				break;
-			off = builder->spans[span].end;
-		}
-	}
-	return 0;
+	return err;
 }
 
 /* The rows of a span, which may have lost its beginning to the one before. */
@@ -440,7 +352,7 @@ static int collect(struct builder *builder, bool is_go)
 	if (!err)
 		err = add_entry(builder);
 	if (!err)
-		err = scan_gaps(builder);
+		err = cfi_gaps_each_code(builder->file, scan_code, builder);
 	if (!err)
 		sort_spans(builder);
 	return err;

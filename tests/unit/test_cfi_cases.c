@@ -296,6 +296,24 @@ TEST(frame_pointers_in_holes)
 	elf_file_free(file);
 }
 
+/* Linkers may put constants into the segment of the code; their bytes say nothing. */
+TEST(constants_beside_code)
+{
+	struct elf_file *file = assemble(
+		".section .rodata\n.skip 64,0x90\n.globl constant\n.type constant,@function\n"
+		"constant: mov $15,%rax\nsyscall\n.size constant,.-constant\n.skip 64,0x90\n"
+		".text\n" FUNCTION("f") "nop\n" END("f"),
+		"-Wl,-z,noseparate-code");
+	struct cfi_table table;
+
+	CHECK(file);
+	CHECK_EQ(cfi_build(file, &table), 0);
+	CHECK_EQ(rule_at(file, &table, "f", 0), RULE(RSP, 0, 1));
+	CHECK_EQ(rule_at(file, &table, "constant", 0), RULE(GAP, 0, 0));
+	cfi_clear(&table);
+	elf_file_free(file);
+}
+
 /* Linear in the rows of one FDE: libdw's way needs seconds for this. */
 TEST(thirty_thousand_rows)
 {
