@@ -59,12 +59,12 @@ for depth in "${depths[@]}"; do
 		}'
 done
 
-printf '\n| unwind table of | rows | ms | peak MB |\n|---|---|---|---|\n'
+printf '\n| unwind table of | rows | ms to build | ms to upload | peak MB |\n|---|---|---|---|---|\n'
 for file in /usr/lib/x86_64-linux-gnu/{libc.so.6,libcrypto.so.3,libLLVM-14.so.1,libclang-cpp.so.14} \
 	/usr/bin/node; do
 	[[ -e $file ]] || continue
 	./table_cost "$file" | awk -v name="$(basename "$file")" \
-		'{ printf "| %s | %d | %.1f | %.0f |\n", name, $1, $2, $3 / 1024 }'
+		'{ printf "| %s | %d | %.1f | %.1f | %.0f |\n", name, $1, $2, $3, $4 / 1024 }'
 done
 
 # start NAME: milliseconds from the command to the recording of the target.
