@@ -77,9 +77,10 @@ _Static_assert(sizeof(struct hb_cfi_big) == 16, "no padding");
 /*
  * The index: one entry per page of the file from hb_uw_table.first_page on. The row of an offset
  * within the page is one of rows first..last: `first` is the last row at or before the page's
- * first byte, `last` the last one at or before its last byte.
+ * first byte, `last` the last one at or before its last byte. Pages are small, since each halving
+ * of the rows is a call: 3 of them in LLVM, for an index of an eighth of its rows.
  */
-#define HB_UW_PAGE_SHIFT 12
+#define HB_UW_PAGE_SHIFT 9
 struct hb_uw_page {
 	__u32 first;
 	__u32 last;
@@ -87,7 +88,7 @@ struct hb_uw_page {
 _Static_assert(sizeof(struct hb_uw_page) == 8, "arrays are padded to 8 bytes; mmap relies on it");
 
 /* Halvings that find one of the rows of a page: at most one row a byte, and one from before. */
-#define HB_UW_ROW_STEPS 13
+#define HB_UW_ROW_STEPS 10
 _Static_assert((1 << HB_UW_ROW_STEPS) >= (1 << HB_UW_PAGE_SHIFT) + 1, "the search ends");
 
 /* Map sizes. Table number 0 means "none". */

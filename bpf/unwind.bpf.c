@@ -154,16 +154,14 @@ static __always_inline struct uw_walk *claim_walk(void)
 #include "unwind_find.h"
 
 /*
- * Finds the mapping of `pc` into walk->map, most often the one that is there already, and its
- * table into walk->table. False: there is none that can be trusted.
+ * Finds the mapping of `pc` into walk->map and its table into walk->table. False: there is none
+ * that can be trusted.
  */
-static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
+static __noinline bool find_other_map(struct uw_walk *walk, __u64 pc)
 {
 	const struct hb_uw_table *table;
 	const struct hb_uw_map *map;
 
-	if (pc >= walk->map.start && pc < walk->map.end)
-		return true;
 	map = hb_unwind_find_map(walk->proc.first, walk->proc.cnt, pc);
 	if (!map || (walk->stale && !(map->flags & HB_UW_MAP_PERMANENT)))
 		return false;
@@ -175,8 +173,14 @@ static __noinline bool find_map(struct uw_walk *walk, __u64 pc)
 	return true;
 }
 
+/* The same; most often it is the one that is there already. */
+static __always_inline bool find_map(struct uw_walk *walk, __u64 pc)
+{
+	return (pc >= walk->map.start && pc < walk->map.end) || find_other_map(walk, pc);
+}
+
 /* Finds the rule of file offset `off` in walk->table into walk->rule. False: no rows there. */
-static __noinline bool find_rule(struct uw_walk *walk, __u64 off)
+static __always_inline bool find_rule(struct uw_walk *walk, __u64 off)
 {
 	__u32 page = (off >> HB_UW_PAGE_SHIFT) - walk->table.first_page;
 	const struct hb_uw_page *range;

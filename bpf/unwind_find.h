@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) const struct hb_cfi_row *
 hb_unwind_find_row(void *rows, const struct hb_uw_page *page, __u32 off)
 {
 	__u32 low = page->first, high = page->last;
-	const struct hb_cfi_row *row;
+	const struct hb_cfi_row *row, *found = 0;
 
 	for (int i = 0; i < HB_UW_ROW_STEPS && low < high; i++) {
 		__u32 middle = low + (high - low + 1) / 2;
@@ -61,11 +61,15 @@ hb_unwind_find_row(void *rows, const struct hb_uw_page *page, __u32 off)
 		row = HB_UNWIND_ROW(rows, middle);
 		if (!row)
 			return 0;
-		if (row->off <= off)
+		if (row->off <= off) {
 			low = middle;
-		else
+			found = row;
+		} else {
 			high = middle - 1;
+		}
 	}
+	if (found)
+		return found;
 	row = HB_UNWIND_ROW(rows, low);
 	return row && row->off <= off ? row : 0;
 }

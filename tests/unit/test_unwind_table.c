@@ -102,20 +102,24 @@ TEST(index_of_made_up_rows)
 
 TEST(index_of_page_borders)
 {
+	const uint32_t page = 1 << HB_UW_PAGE_SHIFT;
 	struct hb_cfi_row rows[] = {
-		{0, HB_CFI_RULE(HB_CFI_GAP, 0, 0)},	 {0x1000, HB_CFI_RULE(HB_CFI_RSP, 0, 1)},
-		{0x1fff, HB_CFI_RULE(HB_CFI_RSP, 0, 2)}, {0x2000, HB_CFI_RULE(HB_CFI_RSP, 0, 3)},
-		{0x5000, HB_CFI_RULE(HB_CFI_RSP, 0, 4)}, {0x5001, HB_CFI_RULE(HB_CFI_RSP, 0, 5)},
-		{0x7fff, HB_CFI_RULE(HB_CFI_GAP, 0, 0)},
+		{0, HB_CFI_RULE(HB_CFI_GAP, 0, 0)},
+		{page, HB_CFI_RULE(HB_CFI_RSP, 0, 1)},
+		{2 * page - 1, HB_CFI_RULE(HB_CFI_RSP, 0, 2)},
+		{2 * page, HB_CFI_RULE(HB_CFI_RSP, 0, 3)},
+		{5 * page, HB_CFI_RULE(HB_CFI_RSP, 0, 4)},
+		{5 * page + 1, HB_CFI_RULE(HB_CFI_RSP, 0, 5)},
+		{8 * page - 1, HB_CFI_RULE(HB_CFI_GAP, 0, 0)},
 	};
 	struct unwind_pages pages = unwind_pages_of(rows, 7);
 
 	CHECK_EQ(pages.first, 1);
 	CHECK_EQ(pages.cnt, 7);
-	CHECK_EQ(differences(rows, 7, 0x9000, 1), 0);
+	CHECK_EQ(differences(rows, 7, 9 * page, 1), 0);
 	/* Without the gap at its end a table answers as far as its last row's page. */
 	for (size_t cnt = 1; cnt < 7; cnt++)
-		CHECK_EQ(differences(rows, cnt, (rows[cnt - 1].off & ~0xfffu) + 0x1000, 1), 0);
+		CHECK_EQ(differences(rows, cnt, (rows[cnt - 1].off / page + 1) * page, 1), 0);
 }
 
 TEST(index_of_libc)
