@@ -1,26 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: a finished profile. Out: one view of it in the legacy text form, for people and for
- * google-pprof. Only raw counts are written: the form leaves the scaling to its readers. Names and
- * paths come from the target, so no byte of them may start a line of its own.
+ * google-pprof. The form leaves scaling to its readers where they can do it, that is by the rate
+ * alone. Names and paths come from the target, so no byte of them may start a line of its own.
  */
 #include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-/* The raw counts of a line, as a view shows them. */
+/* The counts of a line, as a view shows them. */
 struct counts {
 	uint64_t inuse_objects, inuse_bytes, alloc_objects, alloc_bytes;
 };
 
-static struct counts counts_of(const struct profile_sample *sample, enum profile_type type)
+/* Do readers find the estimates by themselves? Of windows and their changing rates they know none.
+ */
+static bool is_raw(const struct profile *profile)
 {
-	uint64_t inuse = type == PROFILE_ALLOCS ? 0 : sample->inuse.raw;
-	uint64_t allocs = type == PROFILE_INUSE ? 0 : sample->allocs.raw;
+	return profile->rate_bytes > 1 && !profile->coverage.window_cnt;
+}
 
-	return (struct counts){inuse, inuse * sample->size_bytes, allocs,
-			       allocs * sample->size_bytes};
+static struct counts counts_of(const struct profile *profile, const struct profile_sample *sample,
+			       enum profile_type type)
+{
+	uint64_t inuse = sample->inuse.raw, allocs = sample->allocs.raw;
+	struct counts counts = {inuse, inuse * sample->size_bytes, allocs,
+				allocs * sample->size_bytes};
+
+	if (!is_raw(profile))
+		counts = (struct counts){
+			.inuse_objects = sample->values[PROFILE_INUSE_OBJECTS],
+			.inuse_bytes = sample->values[PROFILE_INUSE_SPACE],
+			.alloc_objects = sample->values[PROFILE_ALLOC_OBJECTS],
+			.alloc_bytes = sample->values[PROFILE_ALLOC_SPACE],
+		};
+	if (type == PROFILE_ALLOCS)
+		counts.inuse_objects = counts.inuse_bytes = 0;
+	if (type == PROFILE_INUSE)
+		counts.alloc_objects = counts.alloc_bytes = 0;
+	return counts;
 }
 
 static void put_counts(const struct counts *counts, FILE *out)
@@ -35,7 +54,7 @@ static void put_header(const struct profile *profile, enum profile_type type, FI
 	struct counts sum = {0};
 
 	for (size_t i = 0; i < profile->sample_cnt; i++) {
-		struct counts counts = counts_of(&profile->samples[i], type);
+		struct counts counts = counts_of(profile, &profile->samples[i], type);
 
 		sum.inuse_objects += counts.inuse_objects;
 		sum.inuse_bytes += counts.inuse_bytes;
@@ -44,10 +63,10 @@ static void put_header(const struct profile *profile, enum profile_type type, FI
 	}
 	fputs("heap profile: ", out);
 	put_counts(&sum, out);
-	if (profile->rate_bytes <= 1)
-		fputs(" heapprofile\n", out);
-	else
+	if (is_raw(profile))
 		fprintf(out, " heap_v2/%" PRIu64 "\n", profile->rate_bytes);
+	else
+		fputs(" heapprofile\n", out);
 }
 
 /*
@@ -90,7 +109,7 @@ static void put_names(const struct profile *profile, uint32_t index, FILE *out)
 static void put_sample(const struct profile *profile, const struct profile_sample *sample,
 		       enum profile_type type, FILE *out)
 {
-	struct counts counts = counts_of(sample, type);
+	struct counts counts = counts_of(profile, sample, type);
 
 	put_counts(&counts, out);
 	for (size_t i = 0; i < sample->location_cnt; i++)

@@ -12,6 +12,8 @@
  * Go names the sampling heap/<2 * rate>. To go tool pprof that is the same, but google-pprof takes
  * it for an older law, is up to 37 % off, and dies on the first site that has nothing in use. Both
  * read heap_v2 as we mean it. At rate 1 it is heapprofile: nothing to scale, zero sizes included.
+ * So it is for what was recorded in windows, where the counts are the estimates: readers know
+ * nothing of the time that was not recorded.
  *
  * The addresses of a line are return addresses, because readers subtract 1. Locations
  * without an address ("[truncated]") have one that no process can have. Values that a view does not

@@ -192,6 +192,24 @@ TEST(google_scales_as_we_do)
 		CHECK(agrees(google_total("p.txt", indexes[i]), &profile, i));
 }
 
+/* Windows have rates of their own and leave time out: only the estimates say what was. */
+TEST(both_read_the_estimates_of_windows)
+{
+	struct profile profile = fixture_profile(RATE);
+
+	if (!fixture_has("go") || !fixture_has("google-pprof"))
+		return;
+	profile.coverage = (struct profile_coverage){.window_cnt = 9, .seen_ns = 3000000000};
+	for (size_t i = 0; i < profile.sample_cnt; i++)
+		for (int value = 0; value < PROFILE_VALUE_CNT; value++)
+			profile.samples[i].values[value] *= 10;
+	CHECK_EQ(write_file(&profile, PROFILE_HEAP, "p.txt", text_write), 0);
+	for (int i = 0; i < PROFILE_VALUE_CNT; i++) {
+		CHECK_EQ(go_total("p.txt", indexes[i]), (double)profile_total(&profile, i));
+		CHECK_EQ(google_total("p.txt", indexes[i]), (double)profile_total(&profile, i));
+	}
+}
+
 TEST(both_are_exact_at_rate_one)
 {
 	struct profile profile = fixture_profile(1);
