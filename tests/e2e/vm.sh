@@ -21,6 +21,12 @@ test_linux_5_10() {
 	boot 5.10
 }
 
+# Locked down against reading its memory, which a walk through return probes does.
+test_locked_down() {
+	export VM_PARAMETERS="lsm=lockdown lockdown=confidentiality" VM_REFUSED="lockdown=confidentiality"
+	boot 6.1
+}
+
 # The oldest that is supported: perf-event uprobes.
 test_linux_6_1() {
 	boot 6.1

@@ -151,6 +151,7 @@ send_results() {
 boot() {
 	mount -t proc proc /proc
 	mount -t sysfs sysfs /sys
+	mount -t securityfs securityfs /sys/kernel/security
 	mount -t tracefs tracefs /sys/kernel/tracing
 	mount -t devtmpfs devtmpfs /dev
 	mount -t tmpfs tmpfs /tmp
