@@ -8,6 +8,7 @@
 #include "caps.skel.h"
 #include "cleanup.h"
 #include "log.h"
+#include "privilege.h"
 #include "sandbox.h"
 #include "self_probe.h"
 
@@ -123,15 +124,6 @@ static int try_tier(enum uprobe_link_tier tier)
 	return uprobe_links_add(trial->links, tier, &progs, getpid(), "/proc/self/exe", &point, 1);
 }
 
-/* True if a one-number file of /proc/sys holds more than 0. */
-static bool sysctl_is_set(const char *path)
-{
-	FILE *file _cleanup_file_ = fopen(path, "re");
-	int value = 0;
-
-	return file && fscanf(file, "%d", &value) == 1 && value > 0;
-}
-
 /* True if the kernel is locked down against reading (lockdown=confidentiality). */
 static bool locked_down(void)
 {
@@ -152,16 +144,18 @@ static int explain(int err)
 				"cannot use BPF: kernel lockdown is in confidentiality mode; "
 				"boot without lockdown=confidentiality");
 	if (err == -EPERM || err == -EACCES) {
-		if (geteuid() != 0)
-			return log_fail(EPERM, "cannot use BPF as uid %d; run with sudo",
-					(int)geteuid());
-		if (sysctl_is_set("/proc/sys/kernel/unprivileged_bpf_disabled"))
+		const char *missing = privilege_missing(PRIVILEGE_BPF);
+
+		if (missing && geteuid())
+			return log_fail(EPERM, "cannot use BPF as uid %d without %s; run with sudo",
+					(int)geteuid(), missing);
+		if (missing)
 			return log_fail(EPERM,
-					"cannot use BPF: CAP_BPF, CAP_PERFMON or CAP_SYS_ADMIN is "
-					"missing (container, user namespace or dropped "
-					"capabilities); run as root of the host");
-		return log_fail(EPERM,
-				"cannot use BPF: the kernel refuses; run as root of the host");
+					"cannot use BPF: root without %s (a container, or dropped "
+					"capabilities); run as root of the host",
+					missing);
+		return log_fail(EPERM, "cannot use BPF: the kernel refuses (a user namespace, "
+				       "seccomp or a security module); run as root of the host");
 	}
 	if (err == -EMFILE || err == -ENFILE)
 		return log_fail(-err, "cannot use BPF: raise the limit (ulimit -n)");

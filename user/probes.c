@@ -9,6 +9,7 @@
 #include "elf_file.h"
 #include "loader.h"
 #include "log.h"
+#include "privilege.h"
 #include "target.h"
 #include "vec.h"
 
@@ -137,12 +138,15 @@ int probes_explain_none(const struct target *target)
 				"process %d (%s) is statically linked and its allocator has "
 				"no symbols; use a build that is not stripped",
 				(int)target->tgid, target->comm);
-	if (target->unreadable)
-		return log_fail(
-			target->unreadable,
-			"cannot open the files that process %d (%s) maps; run as root, or with "
-			"CAP_SYS_PTRACE and CAP_SYS_ADMIN",
-			(int)target->tgid, target->comm);
+	if (target->unreadable) {
+		const char *missing = privilege_missing(PRIVILEGE_PROCESS);
+
+		return log_fail(target->unreadable,
+				"cannot open the files that process %d (%s) maps%s%s; run as root "
+				"of the host",
+				(int)target->tgid, target->comm, missing ? " without " : "",
+				missing ? missing : "");
+	}
 	return log_fail(0,
 			"no malloc and free found in process %d (%s): its allocator has other "
 			"names or no symbols; use a build that is not stripped",

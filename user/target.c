@@ -9,6 +9,7 @@
 #include "elf_file.h"
 #include "log.h"
 #include "needed.h"
+#include "privilege.h"
 #include "shortage.h"
 #include "symbolize.h"
 #include "vec.h"
@@ -133,9 +134,12 @@ int target_open(pid_t tgid, struct target **out)
 	procmaps_clear(&maps);
 	if (err == -ESRCH)
 		return explain_no_maps(tgid);
-	if (err)
-		return log_fail(-err, "cannot read the mappings of process %d; run as root",
-				(int)tgid);
+	if (err) {
+		const char *missing = privilege_missing(PRIVILEGE_PROCESS);
+
+		return log_fail(-err, "cannot read the mappings of process %d%s%s; run as root",
+				(int)tgid, missing ? " without " : "", missing ? missing : "");
+	}
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)tgid);
 	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	target->comm = read_comm(tgid);
