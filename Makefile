@@ -35,7 +35,7 @@ PB        := $(BUILD)/profile.pb-c.h
 USER_OBJS := $(patsubst user/%.c,$(BUILD)/user/%.o,$(filter-out user/main.c,$(wildcard user/*.c)))
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all static check unit install uninstall clean format lint
+.PHONY: all static bench check unit install uninstall clean format lint
 .DELETE_ON_ERROR:
 all: $(BUILD)/heapbpf
 
@@ -98,6 +98,10 @@ install: all
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/heapbpf $(DESTDIR)$(PREFIX)/share/man/man8/heapbpf.8 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heapbpf
+
+bench: all
+	scripts/bench.sh
+	scripts/bench-budget.sh
 
 format:
 	clang-format -i user/*.[ch] bpf/*.[ch] tests/unit/*.[ch]
