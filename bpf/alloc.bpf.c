@@ -173,7 +173,7 @@ static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 add
 }
 
 /* Remembers a call until its return. */
-static int remember(__u64 ra_at, const struct inflight *call)
+static __noinline int remember(__u64 ra_at, const struct inflight *call)
 {
 	struct inflight_key key = {.ra_at = ra_at, .tid = (__u32)bpf_get_current_pid_tgid()};
 

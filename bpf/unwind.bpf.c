@@ -112,7 +112,10 @@ struct uw_walk {
 	struct hb_uw_map map;	  /* of the last PC; end 0: none yet */
 	struct hb_uw_proc proc;
 	__u32 pad;
-	__u8 code[8]; /* before a return address; here because the stack of 512 bytes is full */
+	/* Of is_behind_call(), before a return address; here because the stack of 512 bytes is
+	 * full. */
+	__u8 code[8];
+	__u64 target;
 	struct hb_unwind_regs regs;
 	__u64 trampoline; /* where return probes let functions return to; 0: there are none */
 	__u64 hash;
@@ -306,14 +309,15 @@ static __always_inline bool is_without_cfi(struct uw_walk *walk, __u64 pc)
  */
 static __noinline bool is_behind_call(struct uw_walk *walk)
 {
-	__u64 pc = walk->regs.pc, target = 0;
+	__u64 pc = walk->regs.pc;
 	enum hb_unwind_call call;
 
+	walk->target = 0;
 	if (read_stack(walk->code, sizeof(walk->code), pc - sizeof(walk->code)))
 		return false;
-	call = hb_unwind_call_at(walk->code, pc, &target);
+	call = hb_unwind_call_at(walk->code, pc, &walk->target);
 	return call == HB_UNWIND_INDIRECT_CALL ||
-	       (call == HB_UNWIND_DIRECT_CALL && is_without_cfi(walk, target));
+	       (call == HB_UNWIND_DIRECT_CALL && is_without_cfi(walk, walk->target));
 }
 
 /* A step through code that keeps frame pointers for all we know. */

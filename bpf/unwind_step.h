@@ -31,11 +31,19 @@
 #define HB_UNWIND_GREG_RSP	 15
 #define HB_UNWIND_GREG_RIP	 16
 
-/* The registers of one frame. */
+/*
+ * The registers of one frame. Memory is read straight into them: BPF has 512 bytes of stack for all
+ * that is being called.
+ */
 struct hb_unwind_regs {
-	__u64 pc;
+	union {
+		struct {
+			__u64 rbp, pc;
+		};
+		__u64 frame[2]; /* as a function that keeps frame pointers saves them */
+	};
 	__u64 rsp;
-	__u64 rbp;
+	__u64 cfa;	 /* of the step under way */
 	__u64 ra_addr;	 /* where pc was read from; 0: from a signal frame */
 	__u32 exact;	 /* pc is the interrupted instruction, not a return address */
 	__u32 rbp_known; /* rbp is this frame's; 0 after a rule that lost it */
@@ -51,14 +59,12 @@ hb_unwind_lookup_pc(const struct hb_unwind_regs *regs)
 /* The caller of a signal handler's return stub: whatever was interrupted, on any stack. */
 static inline __attribute__((always_inline)) __u32 hb_unwind_signal(struct hb_unwind_regs *regs)
 {
-	__u64 gregs[HB_UNWIND_GREG_RIP - HB_UNWIND_GREG_RBP + 1];
+	__u64 gregs = regs->rsp + HB_UNWIND_UCONTEXT_GREGS;
 
-	if (HB_UNWIND_READ(gregs, sizeof(gregs),
-			   regs->rsp + HB_UNWIND_UCONTEXT_GREGS + 8 * HB_UNWIND_GREG_RBP))
+	if (HB_UNWIND_READ(&regs->rbp, sizeof(regs->rbp), gregs + 8 * HB_UNWIND_GREG_RBP) ||
+	    HB_UNWIND_READ(&regs->rsp, sizeof(regs->rsp), gregs + 8 * HB_UNWIND_GREG_RSP) ||
+	    HB_UNWIND_READ(&regs->pc, sizeof(regs->pc), gregs + 8 * HB_UNWIND_GREG_RIP))
 		return HB_LOSS_STACK_READ_FAULT;
-	regs->rbp = gregs[0];
-	regs->rsp = gregs[HB_UNWIND_GREG_RSP - HB_UNWIND_GREG_RBP];
-	regs->pc = gregs[HB_UNWIND_GREG_RIP - HB_UNWIND_GREG_RBP];
 	regs->ra_addr = 0;
 	regs->exact = 1;
 	regs->rbp_known = 1;
@@ -72,29 +78,24 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_signal(struct hb_un
 static inline __attribute__((always_inline)) __u32 hb_unwind_restore(struct hb_unwind_regs *regs,
 								     __u64 cfa, __u64 rbp_addr)
 {
-	__u64 words[2];
-
 	if (cfa <= regs->rsp)
 		return HB_LOSS_STACK_SP;
 	if (rbp_addr == cfa - 16) {
 		/* The common case: both in one read. */
-		if (HB_UNWIND_READ(words, sizeof(words), rbp_addr))
+		if (HB_UNWIND_READ(regs->frame, sizeof(regs->frame), rbp_addr))
 			return HB_LOSS_STACK_READ_FAULT;
-		regs->rbp = words[0];
 		regs->rbp_known = 1;
 	} else {
-		if (HB_UNWIND_READ(&words[1], sizeof(words[1]), cfa - 8))
+		if (HB_UNWIND_READ(&regs->pc, sizeof(regs->pc), cfa - 8))
 			return HB_LOSS_STACK_READ_FAULT;
 		if (rbp_addr > 1) {
-			if (HB_UNWIND_READ(&words[0], sizeof(words[0]), rbp_addr))
+			if (HB_UNWIND_READ(&regs->rbp, sizeof(regs->rbp), rbp_addr))
 				return HB_LOSS_STACK_READ_FAULT;
-			regs->rbp = words[0];
 			regs->rbp_known = 1;
 		} else if (rbp_addr == 1) {
 			regs->rbp_known = 0;
 		}
 	}
-	regs->pc = words[1];
 	regs->rsp = cfa;
 	regs->ra_addr = cfa - 8;
 	regs->exact = 0;
@@ -143,8 +144,9 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unw
 	} else if (kind == HB_CFI_DEREF_RBP || kind == HB_CFI_DEREF_RSP) {
 		__u64 at = kind == HB_CFI_DEREF_RBP ? regs->rbp : regs->rsp;
 
-		if (HB_UNWIND_READ(&cfa, sizeof(cfa), at + 8 * (__s64)(__s16)n))
+		if (HB_UNWIND_READ(&regs->cfa, sizeof(regs->cfa), at + 8 * (__s64)(__s16)n))
 			return HB_LOSS_STACK_READ_FAULT;
+		cfa = regs->cfa;
 	} else {
 		return kind == HB_CFI_GAP ? HB_LOSS_STACK_NO_ROW : HB_LOSS_STACK_UNSUPPORTED;
 	}
@@ -170,18 +172,16 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unw
 static inline __attribute__((always_inline)) __u32
 hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
 {
-	__u64 words[2];
+	__u64 at = regs->rbp;
 
 	if (!regs->rbp_known || !regs->rbp || (regs->rbp & 7))
 		return HB_LOSS_STACK_FP;
 	if (!trusted && (regs->rbp < regs->rsp || regs->rbp - regs->rsp >= HB_UNWIND_FP_REACH))
 		return HB_LOSS_STACK_FP;
-	if (HB_UNWIND_READ(words, sizeof(words), regs->rbp))
+	if (HB_UNWIND_READ(regs->frame, sizeof(regs->frame), at))
 		return HB_LOSS_STACK_READ_FAULT;
-	regs->ra_addr = regs->rbp + 8;
-	regs->rsp = regs->rbp + 16;
-	regs->rbp = words[0];
-	regs->pc = words[1];
+	regs->ra_addr = at + 8;
+	regs->rsp = at + 16;
 	regs->exact = 0;
 	return HB_UNWIND_ON;
 }
