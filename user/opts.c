@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "log.h"
 #include "outfile.h"
+#include "quantity.h"
 #include "vec.h"
 
 #include <ctype.h>
@@ -92,82 +93,13 @@ static void print_help(void)
 	      stdout);
 }
 
-/* A decimal number without sign, at most `max`; the end of it in *end. */
-static int parse_number(const char *text, uint64_t max, uint64_t *value, const char **end)
-{
-	char *stop;
-	unsigned long long number;
-
-	if (!isdigit((unsigned char)text[0]))
-		return -EINVAL;
-	errno = 0;
-	number = strtoull(text, &stop, 10);
-	if (errno || number > max)
-		return -EINVAL;
-	*value = number;
-	*end = stop;
-	return 0;
-}
-
-/* A unit and what it multiplies with. */
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
-/* A number with one of the units, the product > 0 and at most `max`. */
-static int parse_unit(const char *text, const struct unit *units, size_t cnt, uint64_t max,
-		      uint64_t *value)
-{
-	uint64_t number;
-	const char *end;
-
-	if (parse_number(text, max, &number, &end))
-		return -EINVAL;
-	for (size_t i = 0; i < cnt; i++) {
-		if (strcasecmp(end, units[i].name))
-			continue;
-		if (!number || number > max / units[i].factor)
-			return -EINVAL;
-		*value = number * units[i].factor;
-		return 0;
-	}
-	return -EINVAL;
-}
-
-int opts_duration(const char *text, int64_t *ns)
-{
-	static const struct unit units[] = {
-		{"ms", 1000000},    {"s", 1000000000},	  {"", 1000000000},
-		{"m", 60000000000}, {"h", 3600000000000},
-	};
-	uint64_t value;
-	int err = parse_unit(text, units, ARRAY_CNT(units), INT64_MAX, &value);
-
-	if (!err)
-		*ns = value;
-	return err;
-}
-
-int opts_size(const char *text, uint64_t *bytes)
-{
-	static const struct unit units[] = {
-		{"", 1},	   {"B", 1},	       {"K", 1 << 10},	    {"KB", 1 << 10},
-		{"KiB", 1 << 10},  {"M", 1 << 20},     {"MB", 1 << 20},	    {"MiB", 1 << 20},
-		{"G", 1ULL << 30}, {"GB", 1ULL << 30}, {"GiB", 1ULL << 30},
-	};
-
-	/* 2^40: beyond it the probability of small sizes no longer fits the table. */
-	return parse_unit(text, units, ARRAY_CNT(units), 1ULL << 40, bytes);
-}
-
 static int parse_count(const char *name, const char *text, uint64_t min, uint64_t max,
 		       uint32_t *out)
 {
 	uint64_t value;
 	const char *end;
 
-	if (parse_number(text, max, &value, &end) || *end || value < min)
+	if (quantity_number(text, max, &value, &end) || *end || value < min)
 		return log_fail(0, "--%s %s: give a number from %llu to %llu", name, text,
 				(unsigned long long)min, (unsigned long long)max);
 	*out = value;
@@ -193,7 +125,7 @@ static int parse_pids(struct opts *opts, const char *text)
 	for (;;) {
 		uint64_t value;
 
-		if (parse_number(at, INT_MAX, &value, &at) || !value || (*at && *at != ','))
+		if (quantity_number(at, INT_MAX, &value, &at) || !value || (*at && *at != ','))
 			return log_fail(0, "-p %s: give process ids, like -p 12 or -p 12,34", text);
 		if (add_tgid(opts, &cap, value))
 			return log_fail(ENOMEM, "-p %s", text);
@@ -271,11 +203,11 @@ static int parse_value(struct opts *opts, int key, const char *text)
 	case 'p':
 		return parse_pids(opts, text);
 	case 'd':
-		if (opts_duration(text, &opts->duration_ns))
+		if (quantity_duration(text, &opts->duration_ns))
 			return log_fail(0, "-d %s: give a time like 500ms, 30s, 5m", text);
 		return 0;
 	case 'r':
-		if (opts_size(text, &opts->rate_bytes))
+		if (quantity_size(text, &opts->rate_bytes))
 			return log_fail(0, "-r %s: give bytes like 1, 64K, 512K, 1M", text);
 		return 0;
 	case 't':

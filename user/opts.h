@@ -56,10 +56,4 @@ int opts_parse(int argc, char **argv, struct opts *out);
 /* Frees what the options own. */
 void opts_clear(struct opts *opts);
 
-/* "500ms", "30s", "5m", "1h" into nanoseconds > 0. 0 or -EINVAL. */
-int opts_duration(const char *text, int64_t *ns);
-
-/* "1", "512K", "1M", "2G" (binary) into bytes > 0. 0 or -EINVAL. */
-int opts_size(const char *text, uint64_t *bytes);
-
 #endif
