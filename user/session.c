@@ -8,6 +8,7 @@
 #include "caps.h"
 #include "cleanup.h"
 #include "elf_cache.h"
+#include "follow.h"
 #include "log.h"
 #include "opts.h"
 #include "output.h"
@@ -18,7 +19,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <time.h>
 
 DEFINE_CLEANUP(session, struct session, session_free)
 
@@ -44,66 +44,13 @@ void session_free(struct session *session)
 #define LOOKS	40
 #define LOOK_MS 25
 
-/* Between two looks that events ask for. */
-#define LOOK_PAUSE_NS 5000000
-
-/* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
-static int refresh(struct session *session, struct target *target)
-{
-	struct mappings_state state = loader_state(session->loader, target->tgid);
-	int err = target_scan(target, session->cache, state);
-
-	target->epoch = state.epoch;
-	if (!err)
-		err = target_number(target, loader_state(session->loader, target->tgid));
-	if (err)
-		return err;
-	return unwind_table_set(session->unwind, target->tgid, state, &target->maps);
-}
-
-/*
- * Probes the allocators in files that are new since the last time; *any: there were some. 0, -ESRCH
- * (not logged) or -errno, logged.
- */
-static int attach(struct session *session, struct target *target, bool *any)
-{
-	struct probes probes _cleanup_(probes_clear) = {};
-	int err = probes_plan(target, session->track_live, &probes);
-
-	*any = probes.cnt > 0;
-	if (err)
-		return err;
-	return probes_attach(&probes, target, session->track_live, session->loader,
-			     &session->slots);
-}
-
-/*
- * Reads the mappings and probes what is new in them; again until every change would be noticed. 0,
- * -ESRCH (not logged) or -errno, logged.
- */
-static int catch_up(struct session *session, struct target *target)
-{
-	bool any = true;
-	int err = 0;
-
-	while (any && !err) {
-		err = refresh(session, target);
-		if (err && err != -ESRCH)
-			log_fail(-err, "cannot learn the mappings of process %d",
-				 (int)target->tgid);
-		if (!err)
-			err = attach(session, target, &any);
-	}
-	return err;
-}
-
 static int add_target(struct session *session, struct target *target)
 {
 	int err = loader_follow(session->loader, target->tgid);
 
 	if (err)
 		return err;
-	err = catch_up(session, target);
+	err = follow_catch_up(session, target);
 	if (err == -ESRCH)
 		return log_fail(0, "process %d ended before it could be profiled",
 				(int)target->tgid);
@@ -112,55 +59,12 @@ static int add_target(struct session *session, struct target *target)
 	return target_has_allocator(target) ? 0 : probes_explain_none(target);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 static struct target *find_target(struct session *session, uint32_t tgid)
 {
 	for (size_t i = 0; i < session->target_cnt; i++)
 		if ((uint32_t)session->targets[i]->tgid == tgid)
 			return session->targets[i];
 	return NULL;
-}
-
-/* Its probes waited for a thread that is gone: they are taken out, and every file is new again. */
-static void unlink_probes(struct session *session, struct target *target)
-{
-	loader_detach_process(session->loader, target->tgid);
-	target_forget_files(target);
-	target->unlinked = false;
-}
-
-/* New mappings: tables, probes and names for what is new in them. */
-static void look(struct session *session, struct target *target)
-{
-	int err;
-
-	target->dirty = false;
-	target->looked_ns = now_ns();
-	if (target->unlinked)
-		unlink_probes(session, target);
-	if (target->ended_images)
-		loader_forget_images(session->loader, target->tgid, target->epoch);
-	target->ended_images = false;
-	err = catch_up(session, target);
-	if (!err) {
-		target_prepare_symbols(target, session->symbolizer);
-		log_debug("process %d: mappings read after %u changes of its libraries",
-			  (int)target->tgid, target->state.libraries);
-	}
-	session->incomplete |= err && err != -ESRCH;
-}
-
-/* A process that loads libraries without end must not keep us busy without end. */
-static int64_t pause_left_ns(const struct target *target)
-{
-	return target->looked_ns + LOOK_PAUSE_NS - now_ns();
 }
 
 int session_wait_ms(const struct session *session)
@@ -174,7 +78,7 @@ int session_wait_ms(const struct session *session)
 		if (target->exited || (!target->looks_left && !target->dirty))
 			continue;
 		if (target->dirty)
-			left_ms = pause_left_ns(target) / 1000000 + 1;
+			left_ms = follow_pause_left_ns(target) / 1000000 + 1;
 		if (wait_ms < 0 || left_ms < wait_ms)
 			wait_ms = left_ms > 0 ? left_ms : 0;
 	}
@@ -186,11 +90,11 @@ void session_look_again(struct session *session)
 	for (size_t i = 0; i < session->target_cnt; i++) {
 		struct target *target = session->targets[i];
 
-		if (target->dirty && !target->exited && pause_left_ns(target) <= 0)
-			look(session, target);
+		if (target->dirty && !target->exited && follow_pause_left_ns(target) <= 0)
+			follow_look(session, target);
 		if (!target->looks_left || target->exited)
 			continue;
-		look(session, target);
+		follow_look(session, target);
 		target->looks_left--;
 		if (target_has_allocator(target))
 			target->looks_left = 0;
@@ -241,8 +145,8 @@ void session_handle_events(struct session *session, bool ending)
 	loader_poll_events(session->loader);
 	for (size_t i = 0; i < session->target_cnt && !ending; i++)
 		if (session->targets[i]->dirty && !session->targets[i]->exited &&
-		    pause_left_ns(session->targets[i]) <= 0)
-			look(session, session->targets[i]);
+		    follow_pause_left_ns(session->targets[i]) <= 0)
+			follow_look(session, session->targets[i]);
 }
 
 /* Forgets the probes of those that ended: their numbers may be others' by now. True if any did. */
@@ -273,7 +177,7 @@ int session_arm(struct session *session)
 		return log_fail(-err, "cannot put the probes back");
 	for (size_t i = 0; i < session->target_cnt; i++)
 		if (!session->targets[i]->dropped)
-			look(session, session->targets[i]);
+			follow_look(session, session->targets[i]);
 	return 0;
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: a target whose mappings may have changed. Out: unwind tables for all of them, probes on every
+ * allocator in them. When to look is session's affair.
+ */
+#include "follow.h"
+
+#include "cleanup.h"
+#include "log.h"
+#include "opts.h"
+#include "probes.h"
+#include "session.h"
+#include "symbolize.h"
+#include "target.h"
+#include "unwind_table.h"
+
+#include <errno.h>
+#include <time.h>
+
+/* Between two looks that events ask for. */
+#define LOOK_PAUSE_NS 5000000
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
+static int refresh(struct session *session, struct target *target)
+{
+	struct mappings_state state = loader_state(session->loader, target->tgid);
+	int err = target_scan(target, session->cache, state);
+
+	target->epoch = state.epoch;
+	if (!err)
+		err = target_number(target, loader_state(session->loader, target->tgid));
+	if (err)
+		return err;
+	return unwind_table_set(session->unwind, target->tgid, state, &target->maps);
+}
+
+/*
+ * Probes the allocators in files that are new since the last time; *any: there were some. 0, -ESRCH
+ * (not logged) or -errno, logged.
+ */
+static int attach(struct session *session, struct target *target, bool *any)
+{
+	struct probes probes _cleanup_(probes_clear) = {};
+	int err = probes_plan(target, session->track_live, &probes);
+
+	*any = probes.cnt > 0;
+	if (err)
+		return err;
+	return probes_attach(&probes, target, session->track_live, session->loader,
+			     &session->slots);
+}
+
+int follow_catch_up(struct session *session, struct target *target)
+{
+	bool any = true;
+	int err = 0;
+
+	while (any && !err) {
+		err = refresh(session, target);
+		if (err && err != -ESRCH)
+			log_fail(-err, "cannot learn the mappings of process %d",
+				 (int)target->tgid);
+		if (!err)
+			err = attach(session, target, &any);
+	}
+	return err;
+}
+
+/* Its probes waited for a thread that is gone: they are taken out, and every file is new again. */
+static void unlink_probes(struct session *session, struct target *target)
+{
+	loader_detach_process(session->loader, target->tgid);
+	target_forget_files(target);
+	target->unlinked = false;
+}
+
+void follow_look(struct session *session, struct target *target)
+{
+	int err;
+
+	target->dirty = false;
+	target->looked_ns = now_ns();
+	if (target->unlinked)
+		unlink_probes(session, target);
+	if (target->ended_images)
+		loader_forget_images(session->loader, target->tgid, target->epoch);
+	target->ended_images = false;
+	err = follow_catch_up(session, target);
+	if (!err) {
+		target_prepare_symbols(target, session->symbolizer);
+		log_debug("process %d: mappings read after %u changes of its libraries",
+			  (int)target->tgid, target->state.libraries);
+	}
+	session->incomplete |= err && err != -ESRCH;
+}
+
+int64_t follow_pause_left_ns(const struct target *target)
+{
+	return target->looked_ns + LOOK_PAUSE_NS - now_ns();
+}

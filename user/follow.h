@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One look at a target: the kernel's picture of its mappings is brought up to date.
+ */
+#ifndef FOLLOW_H
+#define FOLLOW_H
+
+#include <stdint.h>
+
+struct session;
+struct target;
+
+/*
+ * Reads the mappings and probes what is new in them; again until every change would be noticed. 0,
+ * -ESRCH (not logged) or -errno, logged.
+ */
+int follow_catch_up(struct session *session, struct target *target);
+
+/*
+ * The same after events told of changes: probes of a thread that is gone and objects of images that
+ * ended go first, and names for what is new come last. A failure makes the session incomplete,
+ * unless the target has ended.
+ */
+void follow_look(struct session *session, struct target *target);
+
+/*
+ * Nanoseconds until the next look that events ask for, 0 or less: now. A process that loads
+ * libraries without end must not keep us busy without end.
+ */
+int64_t follow_pause_left_ns(const struct target *target);
+
+#endif
