@@ -318,6 +318,7 @@ enum hb_event_type {
 	HB_EVENT_EXEC, /* the process replaced its image; hb_proc.epoch was incremented */
 	HB_EVENT_EXIT, /* the last thread ended */
 	HB_EVENT_MAPS, /* mappings changed, or the unwinder met an address that it cannot place */
+	HB_EVENT_HELD, /* SIGSTOP was sent: the process waits for SIGCONT, see enum hb_hold */
 	HB_EVENT_CNT,
 };
 
@@ -326,8 +327,36 @@ struct hb_event {
 	__u32 tgid;
 	__u32 epoch; /* after the event */
 	__u32 pad;
-	__u64 pc; /* HB_EVENT_MAPS: the address or 0; HB_EVENT_EXEC: 1 if not by the main thread */
+	__u64 pc; /* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: 1 at an exec
+		   */
 };
 _Static_assert(sizeof(struct hb_event) == 24, "no padding");
+
+/*
+ * Variable `hb_hold`: where the process `hb_hold_tgid` is to be held, so that it does not run code
+ * of its own before it is probed. A hold is a SIGSTOP before the next instruction of the process.
+ * BPF goes from EXEC or LINKER to HELD, user space from HELD to any other, and anywhere to NONE.
+ */
+enum hb_hold {
+	HB_HOLD_NONE,	/* nowhere */
+	HB_HOLD_EXEC,	/* at each exec, before the first instruction of the image */
+	HB_HOLD_LINKER, /* also when the dynamic linker says that all libraries are mapped */
+	HB_HOLD_HELD,	/* it is held, or will be at once */
+	HB_HOLD_CNT,
+};
+
+/*
+ * Variable `hb_linker`: where the image that is held next has what its dynamic linker tells
+ * debuggers, struct r_debug of link.h.
+ */
+struct hb_linker {
+	__u64 debug_pc;	  /* of the struct, or of a pointer to it */
+	__u32 is_pointer; /* 0 or 1 */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct hb_linker) == 16, "no padding");
+
+/* Offset of r_state in it, an int; 0 is RT_CONSISTENT. */
+#define HB_LINKER_STATE_OFF 24
 
 #endif

@@ -251,6 +251,23 @@ int loader_follow(struct loader *loader, pid_t tgid)
 	return 0;
 }
 
+void loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold)
+{
+	__atomic_store_n(&loader->skel->bss->hb_hold_tgid, tgid, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&loader->skel->bss->hb_hold, hold, __ATOMIC_SEQ_CST);
+}
+
+void loader_set_linker(struct loader *loader, const struct hb_linker *linker)
+{
+	loader->skel->bss->hb_linker = *linker;
+}
+
+bool loader_hold_end(struct loader *loader)
+{
+	return __atomic_exchange_n(&loader->skel->bss->hb_hold, HB_HOLD_NONE, __ATOMIC_SEQ_CST) ==
+	       HB_HOLD_HELD;
+}
+
 struct mappings_state loader_state(const struct loader *loader, pid_t tgid)
 {
 	struct hb_proc proc = {};

@@ -72,6 +72,22 @@ void loader_set_rate(struct loader *loader, uint64_t rate_bytes);
 /* Follows the process from now on (epoch 0). 0 or -errno, logged. */
 int loader_follow(struct loader *loader, pid_t tgid);
 
+/*
+ * Holds the followed process `tgid`, the only one that can be held, by SIGSTOP at the places that
+ * `hold` names (HB_HOLD_EXEC or HB_HOLD_LINKER); HB_EVENT_HELD tells of it. After that event: says
+ * where the next time; the caller sends SIGCONT.
+ */
+void loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold);
+
+/* The dynamic linker of the image that is held next at HB_HOLD_LINKER. */
+void loader_set_linker(struct loader *loader, const struct hb_linker *linker);
+
+/*
+ * Holds nobody from now on. True if it is being held: SIGCONT is due, after HB_EVENT_HELD, which
+ * may be still to come.
+ */
+bool loader_hold_end(struct loader *loader);
+
 /* What BPF knows of the state of a followed process; zero if it cannot be read. */
 struct mappings_state loader_state(const struct loader *loader, pid_t tgid);
 

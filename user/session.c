@@ -135,6 +135,7 @@ static void on_event(const struct hb_event *event, void *data)
 	case HB_EVENT_MAPS:
 		target->dirty |= event->epoch == target->epoch;
 		break;
+	case HB_EVENT_HELD:
 	case HB_EVENT_CNT:
 		break;
 	}
