@@ -6,6 +6,19 @@ _heapbpf() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} head=
 	local -a answers=()
 
+	# A program to run, with a completion of its own.
+	local i
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]} == -- ]]; then
+			if declare -F _command_offset >/dev/null; then
+				_command_offset $((i + 1))
+			else
+				mapfile -t COMPREPLY < <(compgen -c -f -- "$word")
+			fi
+			return
+		fi
+	done
+
 	case $before in
 	-p | --pid)
 		# After a comma, another one.
@@ -15,6 +28,9 @@ _heapbpf() {
 	-t | --type)
 		[[ $word == *,* ]] && head=${word%,*},
 		mapfile -t answers < <(compgen -W "heap allocs inuse" -P "$head" -- "${word##*,}")
+		;;
+	-c | --command)
+		mapfile -t answers < <(compgen -c -- "$word")
 		;;
 	-o | --output)
 		mapfile -t answers < <(compgen -f -- "$word")
@@ -32,9 +48,10 @@ _heapbpf() {
 	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth) ;;
 	*)
 		if [[ $word == -* ]]; then
-			mapfile -t answers < <(compgen -W "-p --pid -d --duration -r --rate -t --type
+			mapfile -t answers < <(compgen -W "-p --pid -c --command -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
-				--max-sites --max-live --max-depth --max-overhead -h --help --version" -- "$word")
+				--max-sites --max-live --max-depth --max-overhead --preserve-status
+				-h --help --version" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")
 		fi

@@ -82,7 +82,7 @@ static void unlink_probes(struct session *session, struct target *target)
 	target->unlinked = false;
 }
 
-void follow_look(struct session *session, struct target *target)
+int follow_look(struct session *session, struct target *target)
 {
 	int err;
 
@@ -90,16 +90,26 @@ void follow_look(struct session *session, struct target *target)
 	target->looked_ns = now_ns();
 	if (target->unlinked)
 		unlink_probes(session, target);
+	err = follow_catch_up(session, target);
+	if (!err)
+		log_debug("process %d: mappings read after %u changes of its libraries",
+			  (int)target->tgid, target->state.libraries);
+	session->incomplete |= err && err != -ESRCH;
+	return err;
+}
+
+void follow_tidy(struct session *session, struct target *target)
+{
 	if (target->ended_images)
 		loader_forget_images(session->loader, target->tgid, target->epoch);
 	target->ended_images = false;
-	err = follow_catch_up(session, target);
-	if (!err) {
-		target_prepare_symbols(target, session->symbolizer);
-		log_debug("process %d: mappings read after %u changes of its libraries",
-			  (int)target->tgid, target->state.libraries);
-	}
-	session->incomplete |= err && err != -ESRCH;
+	target_prepare_symbols(target, session->symbolizer);
+}
+
+void follow_look_well(struct session *session, struct target *target)
+{
+	if (!follow_look(session, target))
+		follow_tidy(session, target);
 }
 
 int64_t follow_pause_left_ns(const struct target *target)

@@ -17,11 +17,19 @@ struct target;
 int follow_catch_up(struct session *session, struct target *target);
 
 /*
- * The same after events told of changes: probes of a thread that is gone and objects of images that
- * ended go first, and names for what is new come last. A failure makes the session incomplete,
- * unless the target has ended.
+ * The same after events told of changes: probes of a thread that is gone are replaced. A failure
+ * makes the session incomplete, unless the target has ended.
  */
-void follow_look(struct session *session, struct target *target);
+int follow_look(struct session *session, struct target *target);
+
+/*
+ * What may come later and take longer: forgets the objects of images that ended, gets names for
+ * what is new.
+ */
+void follow_tidy(struct session *session, struct target *target);
+
+/* follow_look(), and if it goes well follow_tidy(). */
+void follow_look_well(struct session *session, struct target *target);
 
 /*
  * Nanoseconds until the next look that events ask for, 0 or less: now. A process that loads

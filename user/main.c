@@ -3,6 +3,7 @@
  * In: argv. Out: the exit status of the verb, and what it printed, all of it or an error.
  */
 #include "check.h"
+#include "command.h"
 #include "contain.h"
 #include "log.h"
 #include "opts.h"
@@ -21,8 +22,9 @@ static void occupy_streams(void)
 {
 	int fd;
 
+	/* A program that we execute finds them as closed as we did. */
 	do
-		fd = open("/dev/null", O_RDONLY);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
@@ -49,25 +51,39 @@ static enum opts_exit finish_output(enum opts_exit status)
 	return status == OPTS_EXIT_WHOLE ? OPTS_EXIT_PARTIAL : status;
 }
 
-int main(int argc, char **argv)
+/* The exit status of the verb. */
+static int run(const struct opts *opts, struct command *command)
 {
-	static enum opts_exit (*const verbs[OPTS_VERB_CNT])(const struct opts *) = {
-		[OPTS_RECORD] = record_run,
-		[OPTS_CHECK] = check_run,
-	};
-	enum opts_exit status;
-	struct opts opts;
-	int err;
+	enum opts_exit own;
+	int status;
 
-	occupy_streams();
 	raise_file_limit();
 	contain_crashes();
+	own = opts->verb == OPTS_CHECK ? check_run(opts) : record_run(opts, command);
+	if (own == OPTS_EXIT_FAILED && !log_failed())
+		log_fail(ENOMEM, "cannot go on");
+	own = finish_output(own);
+	status = opts->preserve_status ? command_status(command) : -1;
+	return status < 0 ? (int)own : status;
+}
+
+int main(int argc, char **argv)
+{
+	struct command *command = NULL;
+	struct opts opts;
+	int err, status;
+
+	occupy_streams();
 	err = opts_parse(argc, argv, &opts);
 	if (err)
 		return finish_output(err == -ECANCELED ? OPTS_EXIT_WHOLE : OPTS_EXIT_USAGE);
-	status = verbs[opts.verb](&opts);
-	if (status == OPTS_EXIT_FAILED && !log_failed())
-		log_fail(ENOMEM, "cannot go on");
+	/* Before anything of this process is changed or opened that would be the program's, too. */
+	if (opts.command && command_start(opts.command, opts.ready_fd, &command)) {
+		opts_clear(&opts);
+		return OPTS_EXIT_FAILED;
+	}
+	status = run(&opts, command);
+	command_free(command);
 	opts_clear(&opts);
-	return finish_output(status);
+	return status;
 }

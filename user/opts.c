@@ -12,11 +12,11 @@
 #include "quantity.h"
 #include "vec.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
+#include <wordexp.h>
 
 /* Bounds of the default of --max-live. */
 #define LIVE_MIN 65536
@@ -30,6 +30,7 @@ struct option_row {
 };
 
 enum {
+	KEY_WORD = 1, /* not an option; as getopt has it */
 	KEY_TEXT = 256,
 	KEY_VERSION,
 	KEY_READY_FD,
@@ -41,20 +42,23 @@ enum {
 	KEY_MAX_DEPTH,
 	KEY_TIER,
 	KEY_FLOOR,
+	KEY_PRESERVE_STATUS,
 };
 
 static const struct option_row rows[] = {
 	{'p', "pid", "PID[,PID...]", "processes to profile"},
+	{'c', "command", "COMMAND", "run and profile it, like -- PROGRAM ARG..., but in one word"},
 	{'d', "duration", "TIME", "how long: 500ms, 30s, 5m, 1h (default: until Ctrl-C or exit)"},
 	{'r', "rate", "BYTES", "mean bytes between samples (default 512K; 1 = every allocation)"},
 	{KEY_MAX_OVERHEAD, "max-overhead", "PCT|none",
-	 "percent of the targets' time that probes may cost (default 10; none with -r 1)"},
+	 "percent of the targets' time for probes (default 10; none with -r 1 or a program)"},
 	{'t', "type", "TYPE[,TYPE]", "heap, allocs, inuse (default heap)"},
 	{'o', "output", "FILE|DIR/|-", "where to (default heapbpf.COMM.PID.pb.gz)"},
 	{KEY_TEXT, "text", NULL, "write the text form instead of a gzipped pprof"},
 	{KEY_TOP, "top", "N", "rows of the table on the terminal (default 10; 0: none)"},
 	{'q', "quiet", NULL, "errors only"},
 	{'v', "verbose", NULL, "say more, with what libbpf says"},
+	{KEY_PRESERVE_STATUS, "preserve-status", NULL, "exit with the status of the program"},
 	{KEY_READY_FD, "ready-fd", "FD", "write a byte there when every probe is in place"},
 	{KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
 	{KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
@@ -69,9 +73,11 @@ static const struct option_row rows[] = {
 
 static const char usage[] =
 	"usage: heapbpf [record] -p PID[,PID...] [-d TIME] [OPTION...]\n"
+	"       heapbpf [record] [-d TIME] [OPTION...] -- PROGRAM [ARG...]\n"
 	"       heapbpf check [-p PID] [OPTION...]\n"
 	"\n"
-	"Profiles the heap of running processes from outside, without restarting them.\n"
+	"Profiles the heap of processes from outside: running ones without restarting them, or a\n"
+	"program from its first allocation to its end.\n"
 	"  record   sample allocations, write a pprof profile (default)\n"
 	"  check    show what this kernel and a process allow, and what would be probed\n"
 	"\n";
@@ -89,7 +95,8 @@ static void print_help(void)
 			 rows[i].name, rows[i].arg ? " " : "", rows[i].arg ? rows[i].arg : "");
 		printf("  %-32s %s\n", left, rows[i].help);
 	}
-	fputs("\nexit status: 0 complete, 1 written but something was lost, 2 failed, 64 usage\n",
+	fputs("\nexit status: 0 complete, 1 written but something was lost, 2 failed, 64 usage;\n"
+	      "with --preserve-status that of the program\n",
 	      stdout);
 }
 
@@ -135,6 +142,42 @@ static int parse_pids(struct opts *opts, const char *text)
 	}
 }
 
+/* The words that are executed: `cnt` > 0 of them, copied. */
+static int set_command(struct opts *opts, char *const *words, size_t cnt)
+{
+	if (opts->command)
+		return log_fail(0, "which program? give -c once, or -- PROGRAM (see --help)");
+	opts->command = calloc(cnt + 1, sizeof(*opts->command));
+	for (size_t i = 0; opts->command && i < cnt; i++) {
+		opts->command[i] = strdup(words[i]);
+		if (!opts->command[i])
+			return log_fail(ENOMEM, "cannot run %s", words[0]);
+	}
+	return opts->command ? 0 : log_fail(ENOMEM, "cannot run %s", words[0]);
+}
+
+/*
+ * Words as a shell splits and expands them, but without a shell, which would be what is recorded:
+ * most of them fork for the program in their -c.
+ */
+static int parse_command(struct opts *opts, const char *text)
+{
+	wordexp_t words = {};
+	int err = wordexp(text, &words, WRDE_NOCMD);
+
+	if (err == WRDE_NOSPACE)
+		return log_fail(ENOMEM, "-c %s", text);
+	if (err || !words.we_wordc)
+		err = log_fail(0,
+			       "-c %s: give a program and its arguments; for more of a shell's "
+			       "language, -- sh -c '...'",
+			       text);
+	else
+		err = set_command(opts, words.we_wordv, words.we_wordc);
+	wordfree(&words);
+	return err;
+}
+
 static int parse_types(struct opts *opts, const char *text)
 {
 	const char *at = text;
@@ -176,23 +219,13 @@ static int parse_ready_fd(struct opts *opts, const char *text)
 	return err;
 }
 
-/* A percentage above 0, or none. */
 static int parse_overhead(struct opts *opts, const char *text)
 {
-	char *end;
-	double percent;
-
-	if (!strcmp(text, "none")) {
+	if (!strcmp(text, "none"))
 		opts->max_overhead = INFINITY;
-		return 0;
-	}
-	percent = isdigit((unsigned char)text[0]) ? strtod(text, &end) : 0;
-	if (percent > 0 && *end == '%')
-		end++;
-	if (!(percent > 0) || percent > 100 || *end)
+	else if (quantity_percent(text, &opts->max_overhead))
 		return log_fail(0, "--max-overhead %s: give a percentage like 5 or 0.5, or none",
 				text);
-	opts->max_overhead = percent / 100;
 	return 0;
 }
 
@@ -202,6 +235,8 @@ static int parse_value(struct opts *opts, int key, const char *text)
 	switch (key) {
 	case 'p':
 		return parse_pids(opts, text);
+	case 'c':
+		return parse_command(opts, text);
 	case 'd':
 		if (quantity_duration(text, &opts->duration_ns))
 			return log_fail(0, "-d %s: give a time like 500ms, 30s, 5m", text);
@@ -252,6 +287,9 @@ static int parse_flag(struct opts *opts, int key)
 	case KEY_FLOOR:
 		opts->floor = true;
 		return 0;
+	case KEY_PRESERVE_STATUS:
+		opts->preserve_status = true;
+		return 0;
 	case KEY_VERSION:
 		puts("heapbpf " HEAPBPF_VERSION);
 		return -ECANCELED;
@@ -264,6 +302,8 @@ static int parse_flag(struct opts *opts, int key)
 /* getopt's two descriptions, made from the table. */
 static void fill_getopt(struct option *longs, char *shorts)
 {
+	/* Words in their place among the options, and no messages. */
+	*shorts++ = '-';
 	*shorts++ = ':';
 	for (size_t i = 0; i < ARRAY_CNT(rows); i++) {
 		longs[i] =
@@ -303,37 +343,48 @@ static int refuse_option(int key, const char *word)
 	return log_fail(0, "unknown option %s; see --help", word);
 }
 
+/* A word that is no option: the first is the verb, and there is no second. */
+static int parse_word(struct opts *opts, int index, const char *word)
+{
+	if (index)
+		return log_fail(0, "unexpected argument %s; see --help", word);
+	if (!strcmp(word, "check"))
+		opts->verb = OPTS_CHECK;
+	else if (strcmp(word, "record") != 0)
+		return log_fail(0,
+				"unknown command %s; give record or check, or -- and a program to "
+				"run (see --help)",
+				word);
+	return 0;
+}
+
 static int parse_options(struct opts *opts, int argc, char **argv)
 {
 	struct option longs[ARRAY_CNT(rows) + 1] = {};
-	char shorts[2 * ARRAY_CNT(rows) + 2];
-	int key, err = 0;
+	char shorts[2 * ARRAY_CNT(rows) + 3];
+	const char *taken = NULL;
+	int key, word_cnt = 0, err = 0;
 
 	fill_getopt(longs, shorts);
 	opterr = 0;
 	while (!err && (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_row *row = find_row(key);
 
-		if (!row)
+		taken = optarg;
+		if (key == KEY_WORD)
+			err = parse_word(opts, word_cnt++, optarg);
+		else if (!row)
 			err = refuse_option(key, argv[optind - 1]);
 		else
 			err = row->arg ? parse_value(opts, key, optarg) : parse_flag(opts, key);
 	}
-	return err;
-}
-
-/* Words that are no options: at most the verb. */
-static int parse_verb(struct opts *opts, int argc, char **argv)
-{
-	if (optind == argc)
-		return 0;
-	if (!strcmp(argv[optind], "check"))
-		opts->verb = OPTS_CHECK;
-	else if (strcmp(argv[optind], "record") != 0)
-		return log_fail(0, "unknown command %s; give record or check (see --help)",
-				argv[optind]);
-	if (optind + 1 < argc)
-		return log_fail(0, "unexpected argument %s; see --help", argv[optind + 1]);
+	if (err)
+		return err;
+	/* What getopt leaves comes after a "--". */
+	if (optind < argc)
+		return set_command(opts, argv + optind, argc - optind);
+	if (argv[argc - 1] != taken && !strcmp(argv[argc - 1], "--"))
+		return log_fail(0, "which program? give one after -- (see --help)");
 	return 0;
 }
 
@@ -352,25 +403,52 @@ static uint32_t default_live(uint64_t rate_bytes)
 	return objects > LIVE_MAX ? LIVE_MAX : objects;
 }
 
-/* What options mean together. */
-static int check_together(struct opts *opts)
+/* One file holds one process and one type. */
+static int check_output(const struct opts *opts)
 {
-	if (!opts->max_live)
-		opts->max_live = default_live(opts->rate_bytes);
-	/* Exact is exact. */
-	if (isnan(opts->max_overhead))
-		opts->max_overhead = opts->rate_bytes == 1 || opts->floor ? INFINITY : 0.1;
-	for (int type = 0; type < PROFILE_TYPE_CNT; type++)
-		opts->type_cnt += opts->types[type];
-	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt)
-		return log_fail(0, "which process? give -p PID (see --help)");
-	if (opts->output && opts->tgid_cnt * opts->type_cnt > 1 &&
-	    !outfile_is_directory(opts->output))
+	size_t tgid_cnt = opts->command ? 1 : opts->tgid_cnt;
+
+	if (opts->output && tgid_cnt * opts->type_cnt > 1 && !outfile_is_directory(opts->output))
 		return log_fail(0,
 				"-o %s: one file holds one process and one type; give a directory, "
 				"like -o DIR/",
 				opts->output);
 	return 0;
+}
+
+/* What a command goes together with. */
+static int check_command(const struct opts *opts)
+{
+	if (opts->verb == OPTS_CHECK)
+		return log_fail(0, "check runs no program; give -p PID (see --help)");
+	if (opts->tgid_cnt)
+		return log_fail(0, "give -p PID or a program to run, not both");
+	if (!opts->command[0][0])
+		return log_fail(0, "the program to run has an empty name");
+	if (opts->floor)
+		return log_fail(0, "--floor needs -p PID");
+	return 0;
+}
+
+/* What options mean together. */
+static int check_together(struct opts *opts)
+{
+	if (!opts->max_live)
+		opts->max_live = default_live(opts->rate_bytes);
+	/* Exact is exact, and from its first allocation to its end is all of it. */
+	if (isnan(opts->max_overhead))
+		opts->max_overhead =
+			opts->rate_bytes == 1 || opts->floor || opts->command ? INFINITY : 0.1;
+	for (int type = 0; type < PROFILE_TYPE_CNT; type++)
+		opts->type_cnt += opts->types[type];
+	if (opts->command)
+		return check_command(opts) ?: check_output(opts);
+	if (opts->preserve_status)
+		return log_fail(0, "--preserve-status is for a program to run (see --help)");
+	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt)
+		return log_fail(0, "which process? give -p PID, or -- and a program to run (see "
+				   "--help)");
+	return check_output(opts);
 }
 
 int opts_parse(int argc, char **argv, struct opts *out)
@@ -389,8 +467,6 @@ int opts_parse(int argc, char **argv, struct opts *out)
 	int err = parse_options(&opts, argc, argv);
 
 	if (!err)
-		err = parse_verb(&opts, argc, argv);
-	if (!err)
 		err = check_together(&opts);
 	if (err) {
 		opts_clear(&opts);
@@ -403,6 +479,10 @@ int opts_parse(int argc, char **argv, struct opts *out)
 void opts_clear(struct opts *opts)
 {
 	free(opts->tgids);
+	for (size_t i = 0; opts->command && opts->command[i]; i++)
+		free(opts->command[i]);
+	free(opts->command);
 	opts->tgids = NULL;
+	opts->command = NULL;
 	opts->tgid_cnt = 0;
 }

@@ -45,6 +45,8 @@ struct opts {
 	uint32_t max_stacks, max_sites, max_live, max_depth;
 	enum uprobe_link_tier tier; /* UPROBE_LINK_TIER_CNT: the best that works */
 	bool floor;
+	char **command;	      /* owned, with its words; NULL at its end. NULL: none */
+	bool preserve_status; /* exit as the command did */
 };
 
 /*

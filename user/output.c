@@ -18,6 +18,9 @@
 
 FILE *output_people(const struct opts *opts)
 {
+	/* A command's output is its own. */
+	if (opts->command)
+		return stderr;
 	return opts->output && outfile_is_stdout(opts->output) ? stderr : stdout;
 }
 

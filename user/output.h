@@ -11,7 +11,10 @@ struct opts;
 struct profile;
 struct target;
 
-/* Where the table for people goes: stdout, or stderr when the profile goes to stdout. */
+/*
+ * Where the table for people goes: stdout, or stderr when the profile or what a command says goes
+ * to stdout.
+ */
 FILE *output_people(const struct opts *opts);
 
 /*

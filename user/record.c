@@ -7,8 +7,10 @@
 #include "record.h"
 
 #include "cleanup.h"
+#include "command.h"
 #include "contain.h"
 #include "heap.h"
+#include "hold.h"
 #include "log.h"
 #include "output.h"
 #include "session.h"
@@ -95,6 +97,23 @@ static void let_signals_end_us(int signal_fd)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/*
+ * True if the signals that have come end the recording. With a command the first one is for it, and
+ * the recording ends when it does; the second one ends the recording at once.
+ */
+static bool signals_end(const struct command *command, int signal_fd, int *signal_cnt)
+{
+	struct signalfd_siginfo info;
+
+	if (!command)
+		return true;
+	while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		command_pass_signal(command, (int)info.ssi_signo, info.ssi_code);
+		++*signal_cnt;
+	}
+	return *signal_cnt > 1;
+}
+
 /* A timer that fires after first_ns and then every interval_ns (0: once); -1 on failure. */
 static int open_timer(int64_t first_ns, int64_t interval_ns)
 {
@@ -158,17 +177,21 @@ static int next_wait_ms(const struct session *session, const struct windows *win
 	return session_ms < windows_ms ? session_ms : windows_ms;
 }
 
-/* Waits until the time is over, a signal comes, or every target has ended. */
+/*
+ * Waits until the time is over, a signal comes, or every target has ended. A command says things
+ * itself, and no progress comes in between.
+ */
 static int wait_for_end(struct session *session, struct windows *windows, const struct clock *clock,
-			int signal_fd)
+			const struct command *command, int signal_fd)
 {
-	bool shows = log_shows(LOG_LEVEL_INFO) && isatty(STDERR_FILENO);
+	bool shows = log_shows(LOG_LEVEL_INFO) && isatty(STDERR_FILENO) && !command;
 	int64_t passed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
 	int64_t left_ns = session->opts->duration_ns - passed_ns;
 	_cleanup_close_ int end_fd = -1;
 	_cleanup_close_ int tick_fd = open_timer(1000000000, 1000000000);
 	_cleanup_free_ struct pollfd *fds =
 		calloc(WAIT_TARGETS + session->target_cnt, sizeof(*fds));
+	int signal_cnt = 0;
 	uint64_t ticks;
 
 	if (session->opts->duration_ns)
@@ -201,7 +224,8 @@ static int wait_for_end(struct session *session, struct windows *windows, const 
 			if (shows)
 				show_progress(session, clock);
 		}
-		if (fds[WAIT_SIGNAL].revents || fds[WAIT_END].revents)
+		if (fds[WAIT_END].revents ||
+		    (fds[WAIT_SIGNAL].revents && signals_end(command, signal_fd, &signal_cnt)))
 			break;
 		for (size_t i = 0; i < session->target_cnt; i++) {
 			if (!fds[WAIT_TARGETS + i].revents)
@@ -407,35 +431,64 @@ static enum opts_exit finish(struct session *session, const struct windows *wind
 	return failed ? OPTS_EXIT_FAILED : partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
 }
 
-enum opts_exit record_run(const struct opts *opts)
+/* With every probe in place: says so, waits for the end, and takes them out. 0 or -errno, logged.
+ */
+static int record(struct session *session, struct windows *windows, struct clock *clock,
+		  struct command *command, int signal_fd)
+{
+	int err = announce(session);
+
+	if (err)
+		return err;
+	if (command)
+		command_set_running(command);
+	hold_release(session);
+	for (size_t i = 0; i < session->target_cnt; i++)
+		target_prepare_symbols(session->targets[i], session->symbolizer);
+	err = wait_for_end(session, windows, clock, command, signal_fd);
+	hold_end(session);
+	if (err)
+		return err;
+	clock->duration_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+	read_memory(session, clock, true);
+	err = windows_end(windows);
+	if (err)
+		return err;
+	session_handle_events(session, true);
+	if (command && session_all_exited(session))
+		command_wait(command);
+	else if (command)
+		log_line(LOG_LEVEL_INFO, "process %d (%s) goes on", (int)command_tgid(command),
+			 session->targets[0]->comm);
+	let_signals_end_us(signal_fd);
+	return 0;
+}
+
+enum opts_exit record_run(const struct opts *opts, struct command *command)
 {
 	struct session *session _cleanup_(cleanup_session) = NULL;
 	struct windows *windows _cleanup_(cleanup_windows) = NULL;
 	_cleanup_close_ int signal_fd = open_signals();
+	pid_t tgid = command ? command_tgid(command) : -1;
+	struct opts own = *opts;
 	struct clock clock = {};
 
 	if (signal_fd < 0) {
 		log_fail(errno, "cannot wait for signals");
 		return OPTS_EXIT_FAILED;
 	}
-	if (session_open(opts, &session))
+	if (command) {
+		own.tgids = &tgid;
+		own.tgid_cnt = 1;
+	}
+	if (session_open(&own, command, &session))
 		return OPTS_EXIT_FAILED;
 	clock.wall_ns = read_clock(CLOCK_REALTIME);
 	clock.start_ns = read_clock(CLOCK_MONOTONIC);
 	if (windows_start(session, opts->duration_ns, &windows))
 		return OPTS_EXIT_FAILED;
 	read_memory(session, &clock, false);
-	if (announce(session))
+	if (record(session, windows, &clock, command, signal_fd))
 		return OPTS_EXIT_FAILED;
-	for (size_t i = 0; i < session->target_cnt; i++)
-		target_prepare_symbols(session->targets[i], session->symbolizer);
-	if (wait_for_end(session, windows, &clock, signal_fd))
-		return OPTS_EXIT_FAILED;
-	clock.duration_ns = read_clock(CLOCK_MONOTONIC) - clock.start_ns;
-	read_memory(session, &clock, true);
-	if (windows_end(windows))
-		return OPTS_EXIT_FAILED;
-	session_handle_events(session, true);
-	let_signals_end_us(signal_fd);
 	return finish(session, windows, &clock);
 }

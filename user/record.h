@@ -7,7 +7,12 @@
 
 #include "opts.h"
 
-/* Runs to the end; messages go to stderr, the table and `-o -` to stdout. */
-enum opts_exit record_run(const struct opts *opts);
+struct command;
+
+/*
+ * Runs to the end; messages go to stderr, the table and `-o -` to stdout. `command` is the program
+ * of opts->command, started but not gone, or NULL; the table goes to stderr then.
+ */
+enum opts_exit record_run(const struct opts *opts, struct command *command);
 
 #endif

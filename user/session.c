@@ -7,8 +7,10 @@
 
 #include "caps.h"
 #include "cleanup.h"
+#include "command.h"
 #include "elf_cache.h"
 #include "follow.h"
+#include "hold.h"
 #include "log.h"
 #include "opts.h"
 #include "output.h"
@@ -18,6 +20,7 @@
 #include "unwind_table.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 DEFINE_CLEANUP(session, struct session, session_free)
@@ -26,6 +29,7 @@ void session_free(struct session *session)
 {
 	if (!session)
 		return;
+	hold_end(session);
 	loader_free(session->loader);
 	unwind_table_free(session->unwind);
 	symbolizer_free(session->symbolizer);
@@ -91,10 +95,10 @@ void session_look_again(struct session *session)
 		struct target *target = session->targets[i];
 
 		if (target->dirty && !target->exited && follow_pause_left_ns(target) <= 0)
-			follow_look(session, target);
+			follow_look_well(session, target);
 		if (!target->looks_left || target->exited)
 			continue;
-		follow_look(session, target);
+		follow_look_well(session, target);
 		target->looks_left--;
 		if (target_has_allocator(target))
 			target->looks_left = 0;
@@ -124,6 +128,8 @@ static void on_event(const struct hb_event *event, void *data)
 			break;
 		/* The kernel knows the process by its old leader, which is gone. */
 		target->unlinked = true;
+		if (session->holds)
+			break;
 		session->incomplete = true;
 		log_warn("process %d executed a program from a thread; the first that this "
 			 "allocated is missing",
@@ -136,6 +142,8 @@ static void on_event(const struct hb_event *event, void *data)
 		target->dirty |= event->epoch == target->epoch;
 		break;
 	case HB_EVENT_HELD:
+		target->hold = event->pc ? TARGET_HOLD_EXEC : TARGET_HOLD_LINKER;
+		break;
 	case HB_EVENT_CNT:
 		break;
 	}
@@ -145,9 +153,12 @@ void session_handle_events(struct session *session, bool ending)
 {
 	loader_poll_events(session->loader);
 	for (size_t i = 0; i < session->target_cnt && !ending; i++)
+		if (session->targets[i]->hold && !session->targets[i]->exited)
+			hold_serve(session, session->targets[i]);
+	for (size_t i = 0; i < session->target_cnt && !ending; i++)
 		if (session->targets[i]->dirty && !session->targets[i]->exited &&
 		    follow_pause_left_ns(session->targets[i]) <= 0)
-			follow_look(session, session->targets[i]);
+			follow_look_well(session, session->targets[i]);
 }
 
 /* Forgets the probes of those that ended: their numbers may be others' by now. True if any did. */
@@ -178,7 +189,7 @@ int session_arm(struct session *session)
 		return log_fail(-err, "cannot put the probes back");
 	for (size_t i = 0; i < session->target_cnt; i++)
 		if (!session->targets[i]->dropped)
-			follow_look(session, session->targets[i]);
+			follow_look_well(session, session->targets[i]);
 	return 0;
 }
 
@@ -226,7 +237,8 @@ static int open_targets(struct session *session)
 		if (err)
 			return err;
 		session->targets[session->target_cnt++] = target;
-		err = output_check(opts, target);
+		/* The name of a command that has yet to be executed is not the file's. */
+		err = session->holds ? 0 : output_check(opts, target);
 		if (err)
 			return err;
 		if (session->track_live && !caps_return_probes_safe(target->tgid))
@@ -267,7 +279,38 @@ static int open_loader(struct session *session)
 	return err ? log_fail(-err, "cannot start") : 0;
 }
 
-int session_open(const struct opts *opts, struct session **out)
+/* Lets the command go and waits until it is held where its own code begins. */
+static int launch(struct session *session, struct command *command)
+{
+	struct target *target = session->targets[0];
+	struct pollfd fds[] = {
+		{.fd = loader_event_fd(session->loader), .events = POLLIN},
+		{.fd = target->pidfd, .events = POLLIN},
+	};
+	int err = loader_follow(session->loader, target->tgid);
+
+	if (err)
+		return err;
+	loader_hold(session->loader, target->tgid, HB_HOLD_EXEC);
+	err = command_go(command);
+	while (!err && !session->ready) {
+		if (poll(fds, ARRAY_CNT(fds), -1) < 0 && errno != EINTR)
+			return log_fail(errno, "cannot wait");
+		session_handle_events(session, false);
+		if (fds[1].revents)
+			return log_fail(0, "process %d (%s) ended before its program began",
+					(int)target->tgid, target->comm);
+	}
+	if (err)
+		return err;
+	if (session->incomplete)
+		return -EIO;
+	if (!target_has_allocator(target))
+		return probes_explain_none(target);
+	return output_check(session->opts, target);
+}
+
+int session_open(const struct opts *opts, struct command *command, struct session **out)
 {
 	struct session *session _cleanup_(cleanup_session) = calloc(1, sizeof(*session));
 	int err;
@@ -275,6 +318,7 @@ int session_open(const struct opts *opts, struct session **out)
 	if (!session)
 		return log_fail(ENOMEM, "cannot start");
 	session->opts = opts;
+	session->holds = command;
 	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
 	session->cache = elf_cache_new();
 	session->symbolizer = symbolizer_new();
@@ -288,7 +332,7 @@ int session_open(const struct opts *opts, struct session **out)
 	if (!err)
 		err = open_loader(session);
 	for (size_t i = 0; i < session->target_cnt && !err; i++)
-		err = add_target(session, session->targets[i]);
+		err = command ? launch(session, command) : add_target(session, session->targets[i]);
 	if (err)
 		return err;
 	*out = take_ptr(session);

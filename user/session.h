@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct command;
 struct elf_cache;
 struct opts;
 struct symbolizer;
@@ -31,14 +32,19 @@ struct session {
 	size_t target_cnt;
 	struct loader_cost cost;
 	struct probes_slots slots;
+	bool holds;	 /* the only target is a command, held at the beginnings of its images */
+	bool ready;	 /* its first image is probed, and waits for hold_release() */
+	bool released;	 /* that was called */
 	bool incomplete; /* part of a target could not be followed; it was said */
 };
 
 /*
- * Opens targets and programs and attaches every probe. 0 and *out (session_free()), or -errno,
- * logged, with nothing left attached.
+ * Opens targets and programs and attaches every probe. With a `command` (else NULL; used during the
+ * call only), which is the only one of opts->tgids then, lets it execute its program and holds that
+ * before it runs code of its own. 0 and *out (session_free()), or -errno, logged, with nothing left
+ * attached.
  */
-int session_open(const struct opts *opts, struct session **out);
+int session_open(const struct opts *opts, struct command *command, struct session **out);
 
 /* Detaches what is left and frees; NULL is fine. */
 void session_free(struct session *session);

@@ -116,11 +116,24 @@ static char *read_comm(pid_t tgid)
 	return strdup(comm[0] ? comm : "unknown");
 }
 
+int target_renew(struct target *target)
+{
+	char path[64], *comm = read_comm(target->tgid);
+
+	if (!comm)
+		return -ENOMEM;
+	free(target->comm);
+	target->comm = comm;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)target->tgid);
+	cleanup_close(&target->root_fd);
+	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return 0;
+}
+
 int target_open(pid_t tgid, struct target **out)
 {
 	struct target *target _cleanup_(cleanup_target) = calloc(1, sizeof(*target));
 	struct procmaps maps = {};
-	char path[64];
 	int err;
 
 	if (!target)
@@ -140,10 +153,7 @@ int target_open(pid_t tgid, struct target **out)
 		return log_fail(-err, "cannot read the mappings of process %d%s%s; run as root",
 				(int)tgid, missing ? " without " : "", missing ? missing : "");
 	}
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)tgid);
-	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	target->comm = read_comm(tgid);
-	if (!target->comm)
+	if (target_renew(target))
 		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
 	*out = take_ptr(target);
 	return 0;

@@ -24,6 +24,14 @@ struct target_file {
 	bool has_allocator;	    /* then it is probed, also in images that come later */
 };
 
+/* Where a process is held by SIGSTOP until it may go on. */
+enum target_hold {
+	TARGET_HOLD_NONE,
+	TARGET_HOLD_EXEC,   /* at the first instruction of an image */
+	TARGET_HOLD_LINKER, /* where its dynamic linker has mapped the libraries */
+	TARGET_HOLD_CNT,
+};
+
 /* The process. */
 struct target {
 	pid_t tgid;
@@ -31,15 +39,16 @@ struct target {
 	int root_fd; /* owned; its root directory, or -1 */
 	char *comm;  /* owned */
 	bool exited;
-	bool dropped;	      /* its probes are forgotten */
-	bool dirty;	      /* an event said that the mappings changed */
-	bool ended_images;    /* it executed another program since the last look */
-	bool unlinked;	      /* its probes were for a thread that is gone */
-	int64_t looked_ns;    /* monotonic; when the mappings were read last */
-	int unreadable;	      /* errno of the last mapped file that could not be opened, or 0 */
-	uint32_t epoch;	      /* of the current image, as of the last event */
-	int looks_left;	      /* times that the mappings are read again after an exec */
-	struct procmaps maps; /* owned; the last snapshot */
+	bool dropped;	       /* its probes are forgotten */
+	bool dirty;	       /* an event said that the mappings changed */
+	bool ended_images;     /* it executed another program since the last look */
+	bool unlinked;	       /* its probes were for a thread that is gone */
+	enum target_hold hold; /* news of it, to be dealt with */
+	int64_t looked_ns;     /* monotonic; when the mappings were read last */
+	int unreadable;	       /* errno of the last mapped file that could not be opened, or 0 */
+	uint32_t epoch;	       /* of the current image, as of the last event */
+	int looks_left;	       /* times that the mappings are read again after an exec */
+	struct procmaps maps;  /* owned; the last snapshot */
 	struct mappings_state state; /* of the process at the last snapshot */
 	struct mappings mappings;    /* owned; all that were ever seen */
 	struct target_file *files;   /* owned, in the order they were met */
@@ -53,6 +62,9 @@ struct target {
  * process, a thread, a kernel thread, a zombie, not permitted.
  */
 int target_open(pid_t tgid, struct target **out);
+
+/* Its name and its root directory anew: it executed another program. 0 or -ENOMEM. */
+int target_renew(struct target *target);
 
 /* True if the process has ended; its number may then belong to another one. */
 bool target_is_gone(const struct target *target);

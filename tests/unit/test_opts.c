@@ -8,12 +8,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <unistd.h>
 
 /* Parses the words (after the program's name) with stderr closed to people. */
 static int parse(struct opts *opts, int cnt, const char *const *words)
 {
-	char *argv[16] = {"heapbpf"};
+	char *argv[16] = {"heapbpf"}; /* ends with NULL, as main() gets it */
 	int saved = dup(STDERR_FILENO), err;
 	FILE *quiet = freopen("/dev/null", "w", stderr);
 
@@ -91,6 +92,18 @@ TEST(nonsense_is_refused)
 		{"-tallocs,heap", "-p", "1", "-ofile"},
 		{"-d", "1s", "-r", "1"},
 		{"-q", "-v", "-q", "-p"},
+		{"--"},
+		{"-p", "1", "--"},
+		{"-p", "1", "--", "prog"},
+		{"check", "--", "prog"},
+		{"-c", "prog", "--", "prog"},
+		{"-c", "a; b"},
+		{"-c", "$(a)"},
+		{"-c", "'a"},
+		{"-c", ""},
+		{"--", ""},
+		{"-p", "1", "--preserve-status"},
+		{"--floor", "--", "prog"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -150,5 +163,41 @@ TEST(check_needs_no_pid)
 	CHECK_EQ(PARSE(&opts, "check"), 0);
 	CHECK_EQ(opts.verb, OPTS_CHECK);
 	CHECK_EQ(opts.tgid_cnt, 0);
+	opts_clear(&opts);
+}
+
+TEST(program_after_two_dashes)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "record", "-d", "5s", "--", "prog", "-p", "--", "x"), 0);
+	CHECK_EQ(opts.tgid_cnt, 0);
+	CHECK_EQ(opts.duration_ns, 5000000000);
+	CHECK(isinf(opts.max_overhead));
+	CHECK_STR(opts.command[0], "prog");
+	CHECK_STR(opts.command[1], "-p");
+	CHECK_STR(opts.command[2], "--");
+	CHECK_STR(opts.command[3], "x");
+	CHECK(!opts.command[4]);
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "--max-overhead", "5", "--preserve-status", "--", "record"), 0);
+	CHECK(opts.max_overhead == 0.05 && opts.preserve_status);
+	CHECK_STR(opts.command[0], "record");
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-p1", "-o", "--"), 0);
+	CHECK(!opts.command);
+	CHECK_STR(opts.output, "--");
+	opts_clear(&opts);
+}
+
+TEST(program_in_one_word)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "-c", "prog  'a  b' \"c\"d"), 0);
+	CHECK_STR(opts.command[0], "prog");
+	CHECK_STR(opts.command[1], "a  b");
+	CHECK_STR(opts.command[2], "cd");
+	CHECK(!opts.command[3]);
 	opts_clear(&opts);
 }

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: words. Out: a process that becomes the program they name, at our sign, and its status.
+ *
+ * The child is forked before anything of ours is open or changed, so that there is nothing to undo
+ * in it. A socket joins us: a byte tells the child to go; what comes back is errno of its exec, or
+ * the end of the stream, since exec closes it, and so does death on either side.
+ *
+ * The keeper is a second child. While the program is held, a SIGKILL of ours would leave it stopped
+ * for ever. The keeper, which no signal from a terminal reaches, waits for the end of a pipe that
+ * only we hold, and then sends SIGCONT. (PR_SET_PDEATHSIG would do so without a process, but is
+ * forgotten by programs that change their user, and would come after orderly ends as well.)
+ */
+#include "command.h"
+
+#include "cleanup.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* Exit statuses by which shells and env(1) tell why a program did not run. */
+#define STATUS_NOT_EXECUTABLE 126
+#define STATUS_NOT_FOUND      127
+#define STATUS_SIGNAL	      128
+
+/* After our death BPF may hold the program once more until the kernel has cleaned up after us. */
+#define KEEPER_TURNS   20
+#define KEEPER_WAIT_NS 50000000
+
+struct command {
+	const char *name; /* borrowed from argv */
+	pid_t tgid;
+	int pidfd; /* owned */
+	int sock;  /* owned; to the child, -1 once it has executed */
+	pid_t keeper;
+	int keeper_fd; /* owned; -1: no keeper */
+	bool running;
+	bool ended;
+	int status; /* as from waitpid(), once `ended` */
+	int error;  /* errno of the exec, or 0 */
+};
+
+DEFINE_CLEANUP(command, struct command, command_free)
+
+static int send_signal(int pidfd, int number)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+/* The child until its exec. Allocates nothing: its program's life begins after it. */
+static void be_command(char *const *argv, int sock, int ready_fd)
+{
+	char go;
+	int error;
+
+	/* Not a standard stream, which somebody may have given for want of others. */
+	if (ready_fd > STDERR_FILENO)
+		fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
+	if (TEMP_FAILURE_RETRY(read(sock, &go, 1)) != 1)
+		_exit(STATUS_NOT_EXECUTABLE);
+	execvp(argv[0], argv);
+	error = errno;
+	if (write(sock, &error, sizeof(error)) < 0)
+		_exit(STATUS_NOT_EXECUTABLE);
+	_exit(error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
+}
+
+/* Keeps only what it needs, or readers of our output would wait for its end. */
+static void be_keeper(int fd, int pidfd)
+{
+	const struct timespec pause = {.tv_nsec = KEEPER_WAIT_NS};
+	sigset_t all;
+	char bye;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_NAME, "heapbpf-keeper");
+	if (dup2(fd, STDIN_FILENO) < 0 || dup2(pidfd, STDOUT_FILENO) < 0)
+		_exit(1);
+	close_range(STDERR_FILENO, ~0U, 0);
+	if (TEMP_FAILURE_RETRY(read(STDIN_FILENO, &bye, 1)) == 1)
+		_exit(0);
+	for (int i = 0; i < KEEPER_TURNS; i++) {
+		if (send_signal(STDOUT_FILENO, SIGCONT))
+			_exit(0);
+		nanosleep(&pause, NULL);
+	}
+	_exit(0);
+}
+
+static int start_child(struct command *command, char *const *argv, int ready_fd)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	command->sock = ends[0];
+	command->tgid = fork();
+	if (!command->tgid) {
+		close(ends[0]);
+		be_command(argv, ends[1], ready_fd);
+	}
+	close(ends[1]);
+	if (command->tgid < 0)
+		return -errno;
+	command->pidfd = syscall(SYS_pidfd_open, command->tgid, 0);
+	return command->pidfd < 0 ? -errno : 0;
+}
+
+static int start_keeper(struct command *command)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	command->keeper_fd = ends[1];
+	command->keeper = fork();
+	if (!command->keeper) {
+		close(ends[1]);
+		be_keeper(ends[0], command->pidfd);
+	}
+	close(ends[0]);
+	return command->keeper < 0 ? -errno : 0;
+}
+
+int command_start(char *const *argv, int ready_fd, struct command **out)
+{
+	struct command *command _cleanup_(cleanup_command) = calloc(1, sizeof(*command));
+	int err;
+
+	if (!command)
+		return log_fail(ENOMEM, "cannot start");
+	command->name = argv[0];
+	command->pidfd = command->sock = command->keeper_fd = -1;
+	err = start_child(command, argv, ready_fd);
+	/* Children of those who ignore it leave no status. */
+	signal(SIGCHLD, SIG_DFL);
+	if (!err)
+		err = start_keeper(command);
+	if (err)
+		return log_fail(-err, "cannot start a process for %s", argv[0]);
+	*out = take_ptr(command);
+	return 0;
+}
+
+pid_t command_tgid(const struct command *command)
+{
+	return command->tgid;
+}
+
+/* Says why execvp() failed, in more words than errno has. */
+static int explain(const struct command *command, int error)
+{
+	const char *name = command->name;
+	struct stat st;
+
+	if (error == ENOENT && !strchr(name, '/'))
+		return log_fail(0, "cannot execute %s: no such program in PATH", name);
+	if (error == ENOENT && !stat(name, &st))
+		return log_fail(0,
+				"cannot execute %s: its interpreter (named in its first line, or "
+				"its dynamic linker) does not exist",
+				name);
+	if (error == EACCES && !stat(name, &st) && S_ISDIR(st.st_mode))
+		return log_fail(EISDIR, "cannot execute %s", name);
+	return log_fail(error, "cannot execute %s", name);
+}
+
+int command_go(struct command *command)
+{
+	ssize_t got = -1;
+	int error;
+
+	/* A child that was killed meanwhile must not end us by SIGPIPE. */
+	if (send(command->sock, "g", 1, MSG_NOSIGNAL) == 1)
+		got = TEMP_FAILURE_RETRY(read(command->sock, &error, sizeof(error)));
+	close(take_fd(&command->sock));
+	if (got == sizeof(error)) {
+		command->error = error;
+		return explain(command, error);
+	}
+	if (got)
+		return log_fail(0, "the process for %s ended before it could execute it",
+				command->name);
+	return 0;
+}
+
+void command_set_running(struct command *command)
+{
+	command->running = true;
+}
+
+void command_pass_signal(const struct command *command, int number, int code)
+{
+	if (code != SI_KERNEL && send_signal(command->pidfd, number) && errno != ESRCH)
+		log_warn("cannot pass signal %d to process %d: %s", number, (int)command->tgid,
+			 strerror(errno));
+}
+
+/* Notes the end of the child, if it has come; with `options` 0 waits for it. */
+static void reap(struct command *command, int options)
+{
+	if (!command->ended && command->tgid > 0)
+		command->ended = TEMP_FAILURE_RETRY(waitpid(command->tgid, &command->status,
+							    options)) == command->tgid;
+}
+
+void command_wait(struct command *command)
+{
+	reap(command, 0);
+}
+
+int command_status(struct command *command)
+{
+	if (command->error)
+		return command->error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+	reap(command, WNOHANG);
+	if (!command->ended)
+		return -1;
+	return WIFEXITED(command->status) ? WEXITSTATUS(command->status)
+					  : STATUS_SIGNAL + WTERMSIG(command->status);
+}
+
+void command_free(struct command *command)
+{
+	if (!command)
+		return;
+	if (!command->running && command->pidfd >= 0) {
+		send_signal(command->pidfd, SIGKILL);
+		reap(command, 0);
+	}
+	if (command->keeper_fd >= 0 && command->keeper > 0 &&
+	    write(command->keeper_fd, "b", 1) == 1)
+		TEMP_FAILURE_RETRY(waitpid(command->keeper, NULL, 0));
+	cleanup_close(&command->keeper_fd);
+	cleanup_close(&command->sock);
+	cleanup_close(&command->pidfd);
+	free(command);
+}
