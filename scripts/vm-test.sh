@@ -18,8 +18,8 @@
 #
 # Environment: BUILD (build); JOBS, machines at a time (2); VM_TIMEOUT, seconds for one machine
 # (240); ACCEL, how QEMU runs them (kvm if it works, else emulated); VM_PARAMETERS, more parameters
-# for the kernels; VM_REFUSED, a regular expression: heapbpf must refuse to work there, with a line
-# that it matches.
+# for the kernels; VM_CASES, a regular expression: only cases whose line in list_cases() matches;
+# VM_REFUSED, a regular expression: heapbpf must refuse to work there, with a line that it matches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -127,6 +127,7 @@ list_cases() {
 			echo "${target}_${tier}_allocs record $tier $target -t allocs"
 		done
 		echo "libraries_$tier libraries $tier plugins:quick"
+		echo "command_$tier command $tier begin"
 		echo "killed_$tier killed $tier steady"
 	done
 	echo "no_such_process refused perf - -p 4194304"
@@ -153,7 +154,7 @@ make_initrd() {
 		copy_program "$root" "$target" targets
 	done
 	install -m 755 tests/vm/guest.sh "$root/init"
-	list_cases >"$root/cases"
+	list_cases | grep -E "${VM_CASES:-.}" >"$root/cases"
 	(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initrd"
 }
 
@@ -318,6 +319,18 @@ libraries_well() {
 	END
 }
 
+# Nothing is missing from the first constructor on, in any image, and each stack is whole.
+command_well() {
+	[[ $(<"$1/status") == 0 ]] || complain "status $(<"$1/status"): $(<"$1/err")" || return
+	awk '$1 == "SITE" { for (i = 3; i <= 6; i++) sum[$2, i] += $i; names[$2] }
+		END { for (n in names) print "SITE", n, sum[n, 3], sum[n, 4], sum[n, 5], sum[n, 6] }' \
+		"$1/truth" >"$1/sums"
+	grep -q site_last "$1/sums" || complain "the program did not come to its end" || return
+	reader valid "$1/p.pb.gz" >&2 || return
+	reader compare "$1/sums" "$1/p.pb.gz" >&2 || return
+	stacks_well "$1" begin
+}
+
 # The target never knew.
 killed_well() {
 	[[ $(<"$1/status") == 137 ]] || complain "status $(<"$1/status"): $(<"$1/err")" || return
@@ -334,6 +347,8 @@ judge_case() {
 		refused_well "$2/$3" || status=1
 	elif [[ $4 == killed ]]; then
 		killed_well "$2/$3" || status=1
+	elif [[ $4 == command ]]; then
+		command_well "$2/$3" || status=1
 	elif [[ $4 == libraries ]]; then
 		libraries_well "$2/$3" || status=1
 	else

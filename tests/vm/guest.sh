@@ -10,8 +10,9 @@
 #   truth, p.pb.gz   what the target said, and its profile
 #   insns            instructions that the verifier looked at, by program
 #   target           exit status of the target
-# The kinds: record (a whole recording), libraries (of a target that loads and unloads them), killed
-# (heapbpf dies in the middle), refused (heapbpf says no). The console, the first serial line, is for people.
+# The kinds: record (a whole recording), libraries (of a target that loads and unloads them), command
+# (a program that heapbpf runs, through several images), killed (heapbpf dies in the middle), refused
+# (heapbpf says no). The console, the first serial line, is for people.
 set -u
 
 CASE_SECONDS=60
@@ -88,6 +89,15 @@ case_record() {
 # case_libraries TIER TARGET: another judgement of the same.
 case_libraries() {
 	case_record "$@"
+}
+
+# case_command TIER TARGET
+case_command() {
+	local program=/targets/$2 status=0
+
+	heapbpf --tier "$1" -r 1 -o p.pb.gz -- "$program" exec "$program" thread-exec "$program" return \
+		>truth 2>err || status=$?
+	echo "$status" >status
 }
 
 # case_killed TIER TARGET: the target, always at work, goes on unharmed when heapbpf dies.
