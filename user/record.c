@@ -14,6 +14,7 @@
 #include "log.h"
 #include "output.h"
 #include "session.h"
+#include "signals.h"
 #include "symbolize.h"
 #include "target.h"
 #include "top.h"
@@ -21,9 +22,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -52,66 +51,6 @@ static int64_t read_clock(clockid_t id)
 
 	clock_gettime(id, &now);
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-/*
- * Signals that end the recording. SIGHUP stays ignored where we were started so (nohup); SIGINT
- * does not, since a shell ignores it for every background job of a script.
- */
-static void ending_signals(sigset_t *set)
-{
-	struct sigaction hangup;
-
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
-		sigaddset(set, SIGHUP);
-}
-
-/* Makes them readable instead of deadly, and lets failing writes be errors. */
-static int open_signals(void)
-{
-	sigset_t set;
-
-	ending_signals(&set);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return -1;
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/*
- * A second Ctrl-C ends a write that nobody reads. The first one, still waiting in the signalfd,
- * must not.
- */
-static void let_signals_end_us(int signal_fd)
-{
-	struct signalfd_siginfo info;
-	sigset_t set;
-
-	while (read(signal_fd, &info, sizeof(info)) > 0 || errno == EINTR)
-		;
-	ending_signals(&set);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-}
-
-/*
- * True if the signals that have come end the recording. With a command the first one is for it, and
- * the recording ends when it does; the second one ends the recording at once.
- */
-static bool signals_end(const struct command *command, int signal_fd, int *signal_cnt)
-{
-	struct signalfd_siginfo info;
-
-	if (!command)
-		return true;
-	while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		command_pass_signal(command, (int)info.ssi_signo, info.ssi_code);
-		++*signal_cnt;
-	}
-	return *signal_cnt > 1;
 }
 
 /* A timer that fires after first_ns and then every interval_ns (0: once); -1 on failure. */
@@ -225,7 +164,8 @@ static int wait_for_end(struct session *session, struct windows *windows, const 
 				show_progress(session, clock);
 		}
 		if (fds[WAIT_END].revents ||
-		    (fds[WAIT_SIGNAL].revents && signals_end(command, signal_fd, &signal_cnt)))
+		    (fds[WAIT_SIGNAL].revents &&
+		     signals_end_recording(command, signal_fd, &signal_cnt)))
 			break;
 		for (size_t i = 0; i < session->target_cnt; i++) {
 			if (!fds[WAIT_TARGETS + i].revents)
@@ -460,7 +400,7 @@ static int record(struct session *session, struct windows *windows, struct clock
 	else if (command)
 		log_line(LOG_LEVEL_INFO, "process %d (%s) goes on", (int)command_tgid(command),
 			 session->targets[0]->comm);
-	let_signals_end_us(signal_fd);
+	signals_let_end_us(signal_fd);
 	return 0;
 }
 
@@ -468,7 +408,7 @@ enum opts_exit record_run(const struct opts *opts, struct command *command)
 {
 	struct session *session _cleanup_(cleanup_session) = NULL;
 	struct windows *windows _cleanup_(cleanup_windows) = NULL;
-	_cleanup_close_ int signal_fd = open_signals();
+	_cleanup_close_ int signal_fd = signals_open();
 	pid_t tgid = command ? command_tgid(command) : -1;
 	struct opts own = *opts;
 	struct clock clock = {};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: SIGINT, SIGTERM, SIGHUP. Out: a descriptor to wait for, and what they mean for the recording.
+ */
+#include "signals.h"
+
+#include "command.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/*
+ * Signals that end the recording. SIGHUP stays ignored where we were started so (nohup); SIGINT
+ * does not, since a shell ignores it for every background job of a script.
+ */
+static void ending_signals(sigset_t *set)
+{
+	struct sigaction hangup;
+
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaddset(set, SIGHUP);
+}
+
+int signals_open(void)
+{
+	sigset_t set;
+
+	ending_signals(&set);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void signals_let_end_us(int signal_fd)
+{
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	while (read(signal_fd, &info, sizeof(info)) > 0 || errno == EINTR)
+		;
+	ending_signals(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+bool signals_end_recording(const struct command *command, int signal_fd, int *signal_cnt)
+{
+	struct signalfd_siginfo info;
+
+	if (!command)
+		return true;
+	while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		command_pass_signal(command, (int)info.ssi_signo, info.ssi_code);
+		++*signal_cnt;
+	}
+	return *signal_cnt > 1;
+}
