@@ -140,13 +140,14 @@ killed_at() {
 	target_apart hog
 	target_apart family
 	for tier in $(tiers); do
-		heapbpf_start -p "$target_pid" --tier "$tier" -o p.pb.gz
+		# Without a budget, which takes breakpoints out when it likes.
+		heapbpf_start -p "$target_pid" --tier "$tier" --max-overhead none -o p.pb.gz
 		places=$(text_changes "$target_pid")
 		heapbpf_stop
 		eventually text_intact "$target_pid"
 		for turn in 1 2 3; do
 			env --default-signal=INT "$HEAPBPF" -q -p "$target_pid" --tier "$tier" \
-				-o p.pb.gz >out 2>err </dev/null &
+				--max-overhead none -o p.pb.gz >out 2>err </dev/null &
 			heapbpf_pid=$!
 			# A list of addresses.
 			# shellcheck disable=SC2086
