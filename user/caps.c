@@ -11,6 +11,7 @@
 #include "privilege.h"
 #include "sandbox.h"
 #include "self_probe.h"
+#include "uprobe_request.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -95,12 +96,14 @@ static int trial_load(enum uprobe_link_tier tier, const char *name, struct trial
 static bool pid_filter_works(enum uprobe_link_tier tier, const struct bpf_program *prog)
 {
 	uint64_t off = 0;
-	int fd = uprobe_link_create(bpf_program__fd(prog), uprobe_link_attach_type(tier), "/", &off,
-				    NULL, 1, 0, -1);
+	struct uprobe_request request =
+		uprobe_request_multi(bpf_program__fd(prog), uprobe_link_attach_type(tier), "/",
+				     &off, NULL, 1, false, -1);
+	int err = uprobe_request_make(&request);
 
-	if (fd >= 0)
-		close(fd);
-	return fd == -EINVAL;
+	if (!err)
+		close(request.fd);
+	return err == -EINVAL;
 }
 
 /* 0 if the tier's program of caps.bpf.c loads and attaches to our own process, else -errno. */

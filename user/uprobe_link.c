@@ -13,47 +13,28 @@
 
 #include "apart.h"
 #include "cleanup.h"
+#include "uprobe_request.h"
 #include "vec.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/bpf.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
 /* enum bpf_attach_type of newer uapi headers than the distribution's. */
 #define ATTACH_TRACE_UPROBE_MULTI   48
 #define ATTACH_TRACE_UPROBE_SESSION 57
 
-#define CLEAR_AT_ONCE 16
+#define CUT_AT_ONCE 16
 
-/* One attached thing: a raw link descriptor, or libbpf's object for a perf event. */
+/* One attached thing. */
 struct entry {
 	pid_t tgid;
-	int fd; /* -1: see link */
-	struct bpf_link *link;
+	int fd;
 };
 
 struct uprobe_links {
 	struct entry *entries;
 	size_t cnt, cap;
-};
-
-/* The part of union bpf_attr that BPF_LINK_CREATE reads for uprobe_multi (uapi of 6.6). */
-struct link_create_attr {
-	uint32_t prog_fd;
-	uint32_t target_fd;
-	uint32_t attach_type;
-	uint32_t flags;
-	uint64_t path;
-	uint64_t offsets;
-	uint64_t ref_ctr_offsets;
-	uint64_t cookies;
-	uint32_t cnt;
-	uint32_t multi_flags;
-	uint32_t pid;
-	uint32_t pad;
 };
 
 const char *uprobe_link_tier_name(enum uprobe_link_tier tier)
@@ -74,143 +55,134 @@ uint32_t uprobe_link_attach_type(enum uprobe_link_tier tier)
 	return types[tier];
 }
 
-int uprobe_link_create(int prog_fd, uint32_t attach_type, const char *path, const uint64_t *offs,
-		       const uint64_t *cookies, uint32_t cnt, uint32_t flags, pid_t tgid)
-{
-	struct link_create_attr attr = {
-		.prog_fd = prog_fd,
-		.attach_type = attach_type,
-		.path = (uintptr_t)path,
-		.offsets = (uintptr_t)offs,
-		.cookies = (uintptr_t)cookies,
-		.cnt = cnt,
-		.multi_flags = flags,
-		.pid = tgid,
-	};
-	/* The kernel takes the attribute only up to the last field it knows. */
-	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct link_create_attr, pad));
-
-	return fd < 0 ? -errno : fd;
-}
-
 struct uprobe_links *uprobe_links_new(void)
 {
 	return calloc(1, sizeof(struct uprobe_links));
 }
 
-static void detach(const struct entry *entry)
+static int close_entry(void *data)
 {
-	if (entry->fd >= 0)
-		close(entry->fd);
-	bpf_link__destroy(entry->link);
+	struct entry *entry = data;
+
+	return close(take_fd(&entry->fd));
 }
 
-/* Detaches everything beyond the first `cnt` entries. */
+static void *close_entry_apart(void *entry)
+{
+	apart_call(close_entry, entry);
+	return NULL;
+}
+
+/*
+ * Detaches everything beyond the first `cnt` entries. Some at once: nearly all of it is waiting for
+ * grace periods, and one of those ends many waits.
+ */
 static void links_cut(struct uprobe_links *links, size_t cnt)
 {
-	while (links->cnt > cnt)
-		detach(&links->entries[--links->cnt]);
-}
+	while (links->cnt > cnt) {
+		pthread_t threads[CUT_AT_ONCE - 1];
+		size_t started = 0;
 
-/* Takes over fd and link, also on failure. */
-static int links_push(struct uprobe_links *links, pid_t tgid, int fd, struct bpf_link *link)
-{
-	struct entry entry = {.tgid = tgid, .fd = fd, .link = link};
-	int err = vec_reserve(&links->entries, &links->cap, links->cnt + 1);
-
-	if (err) {
-		detach(&entry);
-		return err;
+		while (links->cnt > cnt + 1 && started < ARRAY_CNT(threads) &&
+		       !pthread_create(&threads[started], NULL, close_entry_apart,
+				       &links->entries[links->cnt - 1])) {
+			links->cnt--;
+			started++;
+		}
+		close_entry_apart(&links->entries[--links->cnt]);
+		while (started)
+			pthread_join(threads[--started], NULL);
 	}
-	links->entries[links->cnt++] = entry;
-	return 0;
 }
 
-/* One multi or session link over the points, or over those that want a return probe. */
-static int add_multi(struct uprobe_links *links, const struct bpf_program *prog,
-		     uint32_t attach_type, pid_t tgid, const char *path,
-		     const struct uprobe_link_point *points, size_t cnt, bool returns)
-{
-	_cleanup_free_ uint64_t *offs = calloc(cnt, sizeof(*offs));
-	_cleanup_free_ uint64_t *cookies = calloc(cnt, sizeof(*cookies));
-	uint32_t used = 0;
-	int fd;
-
-	if (!offs || !cookies)
-		return -ENOMEM;
-	for (size_t i = 0; i < cnt; i++) {
-		if (returns && !points[i].returns)
-			continue;
-		offs[used] = points[i].off;
-		cookies[used++] = points[i].cookie;
-	}
-	if (!used)
-		return 0;
-	fd = uprobe_link_create(bpf_program__fd(prog), attach_type, path, offs, cookies, used,
-				returns ? UPROBE_LINK_F_RETURN : 0, tgid);
-	return fd < 0 ? fd : links_push(links, tgid, fd, NULL);
-}
-
-/* One perf event per point. */
-static int add_perf(struct uprobe_links *links, const struct bpf_program *prog, pid_t tgid,
-		    const char *path, const struct uprobe_link_point *points, size_t cnt,
-		    bool returns)
-{
-	for (size_t i = 0; i < cnt; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = points[i].cookie,
-			    .retprobe = returns);
-		struct bpf_link *link;
-		int err;
-
-		if (returns && !points[i].returns)
-			continue;
-		link = bpf_program__attach_uprobe_opts(prog, tgid, path, points[i].off, &opts);
-		if (!link)
-			return -errno;
-		err = links_push(links, tgid, -1, link);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static int add_side(struct uprobe_links *links, enum uprobe_link_tier tier,
-		    const struct bpf_program *prog, pid_t tgid, const char *path,
-		    const struct uprobe_link_point *points, size_t cnt, bool returns)
-{
-	if (!prog)
-		return 0;
-	if (tier == UPROBE_LINK_PERF)
-		return add_perf(links, prog, tgid, path, points, cnt, returns);
-	return add_multi(links, prog, uprobe_link_attach_type(tier), tgid, path, points, cnt,
-			 returns);
-}
-
-/* The arguments of uprobe_links_add(). */
-struct addition {
-	struct uprobe_links *links;
+/* The arguments of uprobe_links_add() that say what is wanted. */
+struct wanted {
 	enum uprobe_link_tier tier;
-	const struct uprobe_link_progs *progs;
+	struct uprobe_pmu pmu; /* of the perf tier */
 	pid_t tgid;
 	const char *path;
 	const struct uprobe_link_point *points;
 	size_t cnt;
 };
 
-static int add(void *data)
-{
-	const struct addition *a = data;
-	size_t before = a->links->cnt;
-	int err;
+/* All links of an addition, in one piece, for a process apart. */
+struct requests {
+	size_t cnt;
+	struct uprobe_request all[];
+};
 
-	/* Returns first: an entry without its return would leave calls in flight. */
-	err = add_side(a->links, a->tier, a->progs->returns, a->tgid, a->path, a->points, a->cnt,
-		       true);
-	if (!err)
-		err = add_side(a->links, a->tier, a->progs->entry, a->tgid, a->path, a->points,
-			       a->cnt, false);
+/* One multi or session link; `numbers` has room for two of each point, and must stay. */
+static void want_multi(struct requests *requests, const struct wanted *wanted, int prog_fd,
+		       bool returns, uint64_t *numbers)
+{
+	uint64_t *offs = numbers, *cookies = numbers + wanted->cnt;
+	uint32_t used = 0;
+
+	for (size_t i = 0; i < wanted->cnt; i++) {
+		if (returns && !wanted->points[i].returns)
+			continue;
+		offs[used] = wanted->points[i].off;
+		cookies[used++] = wanted->points[i].cookie;
+	}
+	if (used)
+		requests->all[requests->cnt++] = uprobe_request_multi(
+			prog_fd, uprobe_link_attach_type(wanted->tier), wanted->path, offs, cookies,
+			used, returns, wanted->tgid);
+}
+
+/* One perf event per point. */
+static void want_perf(struct requests *requests, const struct wanted *wanted, int prog_fd,
+		      bool returns)
+{
+	for (size_t i = 0; i < wanted->cnt; i++)
+		if (!returns || wanted->points[i].returns)
+			requests->all[requests->cnt++] = uprobe_request_perf(
+				&wanted->pmu, prog_fd, wanted->path, wanted->points[i].off,
+				wanted->points[i].cookie, returns, wanted->tgid);
+}
+
+/* The links over all points, or over those that want a return probe; none without a program. */
+static void want_side(struct requests *requests, const struct wanted *wanted,
+		      const struct bpf_program *prog, bool returns, uint64_t *numbers)
+{
+	if (prog && wanted->tier == UPROBE_LINK_PERF)
+		want_perf(requests, wanted, bpf_program__fd(prog), returns);
+	else if (prog)
+		want_multi(requests, wanted, bpf_program__fd(prog), returns, numbers);
+}
+
+static int make_all(void *data)
+{
+	struct requests *requests = data;
+
+	for (size_t i = 0; i < requests->cnt; i++) {
+		int err = uprobe_request_make(&requests->all[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void links_push(struct uprobe_links *links, pid_t tgid, int fd)
+{
+	if (fd >= 0)
+		links->entries[links->cnt++] = (struct entry){.tgid = tgid, .fd = fd};
+}
+
+/* Makes the links in a process apart and keeps them, all or none. */
+static int make_apart(struct uprobe_links *links, struct requests *requests, pid_t tgid)
+{
+	size_t before = links->cnt;
+	int err = vec_reserve(&links->entries, &links->cap, before + requests->cnt);
+
+	if (err || !requests->cnt)
+		return err;
+	err = apart_call(make_all, requests);
+	for (size_t i = 0; i < requests->cnt; i++)
+		links_push(links, tgid, requests->all[i].fd);
 	if (err)
-		links_cut(a->links, before);
+		links_cut(links, before);
 	return err;
 }
 
@@ -218,21 +190,23 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,
 		     const struct uprobe_link_point *points, size_t cnt)
 {
-	struct addition addition = {links, tier, progs, tgid, path, points, cnt};
+	struct wanted wanted = {
+		.tier = tier, .tgid = tgid, .path = path, .points = points, .cnt = cnt};
+	/* Two sides, of a link for each point at most, with two numbers for each. */
+	_cleanup_free_ struct requests *requests =
+		calloc(1, sizeof(*requests) + 2 * cnt * sizeof(requests->all[0]));
+	_cleanup_free_ uint64_t *numbers = calloc(4 * cnt, sizeof(*numbers));
+	int err;
 
-	return apart_call(add, &addition);
-}
-
-static int cut_entry(void *entry)
-{
-	detach(entry);
-	return 0;
-}
-
-static void *cut_entry_apart(void *entry)
-{
-	apart_call(cut_entry, entry);
-	return NULL;
+	if (!requests || !numbers)
+		return -ENOMEM;
+	err = tier == UPROBE_LINK_PERF ? uprobe_pmu_read(&wanted.pmu) : 0;
+	if (err)
+		return err;
+	/* Returns first: an entry without its return would leave calls in flight. */
+	want_side(requests, &wanted, progs->returns, true, numbers);
+	want_side(requests, &wanted, progs->entry, false, numbers + 2 * cnt);
+	return make_apart(links, requests, tgid);
 }
 
 void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
@@ -240,31 +214,19 @@ void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < links->cnt; i++) {
-		if (links->entries[i].tgid == tgid)
-			cut_entry_apart(&links->entries[i]);
-		else
-			links->entries[kept++] = links->entries[i];
+		struct entry entry = links->entries[i];
+
+		if (entry.tgid == tgid)
+			continue;
+		links->entries[i] = links->entries[kept];
+		links->entries[kept++] = entry;
 	}
-	links->cnt = kept;
+	links_cut(links, kept);
 }
 
-/* Some at once: nearly all of it is waiting for grace periods, and one of those ends many waits. */
 void uprobe_links_clear(struct uprobe_links *links)
 {
-	while (links->cnt) {
-		pthread_t threads[CLEAR_AT_ONCE - 1];
-		size_t started = 0;
-
-		while (links->cnt > 1 && started < ARRAY_CNT(threads) &&
-		       !pthread_create(&threads[started], NULL, cut_entry_apart,
-				       &links->entries[links->cnt - 1])) {
-			links->cnt--;
-			started++;
-		}
-		cut_entry_apart(&links->entries[--links->cnt]);
-		while (started)
-			pthread_join(threads[--started], NULL);
-	}
+	links_cut(links, 0);
 }
 
 void uprobe_links_move(struct uprobe_links *from, struct uprobe_links *to)

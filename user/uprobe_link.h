@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The one door through which probes are attached. Three ways, best first; the first two are made
- * with the bpf() system call directly, since they are newer than the libbpf of stable
- * distributions.
+ * The one door through which probes are attached. Three ways, best first.
  */
 #ifndef UPROBE_LINK_H
 #define UPROBE_LINK_H
@@ -67,12 +65,5 @@ void uprobe_links_clear(struct uprobe_links *links);
  * milliseconds, for many links at once).
  */
 void uprobe_links_free(struct uprobe_links *links);
-
-/* The raw link of one multi or session attach, for feature probes: a descriptor or -errno. */
-int uprobe_link_create(int prog_fd, uint32_t attach_type, const char *path, const uint64_t *offs,
-		       const uint64_t *cookies, uint32_t cnt, uint32_t flags, pid_t tgid);
-
-/* flags of uprobe_link_create(): probe the return instead of the entry. */
-#define UPROBE_LINK_F_RETURN 1
 
 #endif
