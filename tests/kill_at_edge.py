@@ -2,24 +2,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kills heapbpf while it puts in or takes out breakpoints.
 
-    kill_at_edge.py attach|detach TARGET HEAPBPF ADDRESS...
+    kill_at_edge.py attach|detach alone|sharers TARGET HEAPBPF ADDRESS...
 
 ADDRESSes are where breakpoints come in the memory of the process TARGET. `attach` kills at the first
 one that comes; `detach` waits for all, ends the recording by SIGINT and kills at the first one that
-goes. Prints how many were there then.
+goes. `sharers`: as the kernel does when it kills for want of memory, all processes that have
+HEAPBPF's memory are killed with it. Prints how many breakpoints were there then.
 """
 
+import ctypes
 import os
 import signal
 import sys
 
 BREAKPOINT = b"\xcc"
+SYS_KCMP, KCMP_VM = 312, 1
+
+
+def sharers(pid):
+    """Processes that have the memory of one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    others = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != pid]
+    if libc.syscall(SYS_KCMP, pid, pid, KCMP_VM, 0, 0):
+        raise OSError(ctypes.get_errno(), "kcmp")
+    return [other for other in others if libc.syscall(SYS_KCMP, pid, other, KCMP_VM, 0, 0) == 0]
 
 
 def main():
-    edge, target, heapbpf = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    edge, who, target, heapbpf = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     memory = os.open(f"/proc/{target}/mem", os.O_RDONLY)
-    addresses = [int(word) for word in sys.argv[4:]]
+    addresses = [int(word) for word in sys.argv[5:]]
 
     def probed():
         return [os.pread(memory, 1, address) == BREAKPOINT for address in addresses]
@@ -35,7 +47,8 @@ def main():
         os.kill(heapbpf, signal.SIGINT)
         while all(probed()):
             pass
-    os.kill(heapbpf, signal.SIGKILL)
+    for victim in [heapbpf] + (sharers(heapbpf) if who == "sharers" else []):
+        os.kill(victim, signal.SIGKILL)
     print(sum(probed()))
 
 

@@ -1,52 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: a function. Out: its result, from a process that lives and dies by itself. It is a vfork()
- * that shares descriptors as well: we sleep until it has ended, so nothing runs at the same time.
+ * In: a function and its data. Out: its result and what it made of the data, from a process that
+ * lives and dies by itself. That is a fork that shares descriptors, and a piece of memory for what
+ * comes back.
  */
 #include "apart.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* libbpf keeps paths and attributes on its stack; untouched pages cost nothing. */
-#define STACK_BYTES (256 * 1024)
-
-struct call {
-	int (*fn)(void *data);
-	void *data;
+/* Shared with the process apart. */
+struct apart_area {
 	int result;
+	_Alignas(max_align_t) unsigned char data[];
 };
 
-static int run(void *data)
+static struct apart_area *area_new(const void *data, size_t bytes)
 {
-	struct call *call = data;
+	struct apart_area *area = mmap(NULL, sizeof(*area) + bytes, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	/* What kills our process group, as shells do with jobs, is meant for us alone. */
-	setpgid(0, 0);
-	call->result = call->fn(call->data);
-	return 0;
+	if (area == MAP_FAILED)
+		return NULL;
+	area->result = -EINTR;
+	memcpy(area->data, data, bytes);
+	return area;
 }
 
-int apart_call(int (*fn)(void *data), void *data)
+static void area_free(struct apart_area *area, size_t bytes)
 {
-	struct call call = {fn, data, 0};
-	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	pid_t pid = -1;
+	if (area)
+		munmap(area, sizeof(*area) + bytes);
+}
 
-	if (stack != MAP_FAILED)
-		pid = clone(run, stack + STACK_BYTES,
-			    CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &call);
-	if (pid < 0)
-		call.result = fn(data);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+static _Noreturn void run(struct apart_area *area, int (*fn)(void *data))
+{
+	/* What kills our process group, as shells do with jobs, is meant for us alone. */
+	setpgid(0, 0);
+	area->result = fn(area->data);
+	/* Nothing of what we do at exit, nor what we have still to print. */
+	_exit(0);
+}
+
+void apart_begin(struct apart *apart, int (*fn)(void *data), void *data, size_t bytes)
+{
+	*apart = (struct apart){.data = data, .bytes = bytes, .area = area_new(data, bytes)};
+	/* Not fork(), which neither shares descriptors nor leaves out the handlers of libraries. */
+	apart->pid = apart->area ? syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0) : -1;
+	if (!apart->pid)
+		run(apart->area, fn);
+	if (apart->pid > 0)
+		return;
+	area_free(apart->area, bytes);
+	apart->area = NULL;
+	apart->result = fn(data);
+}
+
+int apart_end(struct apart *apart)
+{
+	if (!apart->area)
+		return apart->result;
+	while (waitpid(apart->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (stack != MAP_FAILED)
-		munmap(stack, STACK_BYTES);
-	return call.result;
+	apart->result = apart->area->result;
+	memcpy(apart->data, apart->area->data, apart->bytes);
+	area_free(apart->area, apart->bytes);
+	apart->area = NULL;
+	return apart->result;
+}
+
+int apart_call(int (*fn)(void *data), void *data, size_t bytes)
+{
+	struct apart apart;
+
+	apart_begin(&apart, fn, data, bytes);
+	return apart_end(&apart);
 }

@@ -7,7 +7,8 @@
  * But not those that it was just putting in or taking out: with a deadly signal pending it does not
  * get at the memory of another process, gives up on the way, and leaves the breakpoints that are
  * there for ever ("failed to unregister, leaking uprobe"). Only in a process that already ends is
- * there no such signal. So links come and go in a process apart, which nobody kills.
+ * there no such signal. So links come and go in processes apart, which nobody kills. Of what they
+ * do only descriptors are left.
  */
 #include "uprobe_link.h"
 
@@ -18,12 +19,12 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <pthread.h>
 
 /* enum bpf_attach_type of newer uapi headers than the distribution's. */
 #define ATTACH_TRACE_UPROBE_MULTI   48
 #define ATTACH_TRACE_UPROBE_SESSION 57
 
+/* Each is a process for as long as the kernel waits. */
 #define CUT_AT_ONCE 16
 
 /* One attached thing. */
@@ -67,12 +68,6 @@ static int close_entry(void *data)
 	return close(take_fd(&entry->fd));
 }
 
-static void *close_entry_apart(void *entry)
-{
-	apart_call(close_entry, entry);
-	return NULL;
-}
-
 /*
  * Detaches everything beyond the first `cnt` entries. Some at once: nearly all of it is waiting for
  * grace periods, and one of those ends many waits.
@@ -80,18 +75,19 @@ static void *close_entry_apart(void *entry)
 static void links_cut(struct uprobe_links *links, size_t cnt)
 {
 	while (links->cnt > cnt) {
-		pthread_t threads[CUT_AT_ONCE - 1];
-		size_t started = 0;
+		size_t left = links->cnt - cnt, some = left < CUT_AT_ONCE ? left : CUT_AT_ONCE;
+		struct entry *last = &links->entries[links->cnt - some];
+		struct apart aparts[CUT_AT_ONCE];
 
-		while (links->cnt > cnt + 1 && started < ARRAY_CNT(threads) &&
-		       !pthread_create(&threads[started], NULL, close_entry_apart,
-				       &links->entries[links->cnt - 1])) {
-			links->cnt--;
-			started++;
+		for (size_t i = 0; i < some; i++)
+			apart_begin(&aparts[i], close_entry, &last[i], sizeof(last[i]));
+		for (size_t i = 0; i < some; i++) {
+			apart_end(&aparts[i]);
+			/* Killed before it began. */
+			if (last[i].fd >= 0)
+				close_entry(&last[i]);
 		}
-		close_entry_apart(&links->entries[--links->cnt]);
-		while (started)
-			pthread_join(threads[--started], NULL);
+		links->cnt -= some;
 	}
 }
 
@@ -174,13 +170,17 @@ static void links_push(struct uprobe_links *links, pid_t tgid, int fd)
 static int make_apart(struct uprobe_links *links, struct requests *requests, pid_t tgid)
 {
 	size_t before = links->cnt;
-	int err = vec_reserve(&links->entries, &links->cap, before + requests->cnt);
+	int err = vec_reserve(&links->entries, &links->cap, before + 2 * requests->cnt);
 
 	if (err || !requests->cnt)
 		return err;
-	err = apart_call(make_all, requests);
-	for (size_t i = 0; i < requests->cnt; i++)
+	err = apart_call(make_all, requests,
+			 sizeof(*requests) + requests->cnt * sizeof(requests->all[0]));
+	for (size_t i = 0; i < requests->cnt; i++) {
 		links_push(links, tgid, requests->all[i].fd);
+		/* Only one that was killed leaves this. */
+		links_push(links, tgid, requests->all[i].event_fd);
+	}
 	if (err)
 		links_cut(links, before);
 	return err;

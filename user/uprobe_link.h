@@ -45,7 +45,8 @@ struct uprobe_links *uprobe_links_new(void);
 
 /*
  * Attaches all points in the file at `path` for the process `tgid` and keeps the links in `links`.
- * All or nothing: 0, or -errno of the kernel with nothing added.
+ * All or nothing: 0, or -errno of the kernel with nothing added; -EINTR if somebody killed the
+ * process that did it.
  */
 int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,

@@ -132,10 +132,10 @@ test_killed_at_random() {
 	steady_end
 }
 
-# killed_at attach|detach: three times with each tier, in the middle. `hog` makes it last, since each
-# breakpoint waits for all processes that map the library.
+# killed_at attach|detach alone|sharers: three times with each tier, in the middle. `hog` makes it
+# last, since each breakpoint waits for all processes that map the library.
 killed_at() {
-	local edge=$1 tier places turn
+	local edge=$1 who=$2 tier places turn
 
 	target_apart hog
 	target_apart family
@@ -151,8 +151,8 @@ killed_at() {
 			heapbpf_pid=$!
 			# A list of addresses.
 			# shellcheck disable=SC2086
-			/usr/bin/python3 "$TESTS/kill_at_edge.py" "$edge" "$target_pid" "$heapbpf_pid" \
-				$places >probed
+			/usr/bin/python3 "$TESTS/kill_at_edge.py" "$edge" "$who" "$target_pid" \
+				"$heapbpf_pid" $places >probed
 			{ heapbpf_wait; } 2>shell
 			equal "$heapbpf_status" 137 "status in turn $turn with $tier, $(<probed) probed"
 			eventually text_intact "$target_pid"
@@ -163,11 +163,20 @@ killed_at() {
 }
 
 test_killed_while_attaching() {
-	killed_at attach
+	killed_at attach alone
 }
 
 test_killed_while_detaching() {
-	killed_at detach
+	killed_at detach alone
+}
+
+# The kernel kills for want of memory, and then all processes that have the memory of the one.
+test_killed_for_memory_while_attaching() {
+	killed_at attach sharers
+}
+
+test_killed_for_memory_while_detaching() {
+	killed_at detach sharers
 }
 
 # A crash is one line and the status of a failure.

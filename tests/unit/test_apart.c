@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What runs apart shares memory and descriptors with its caller, and outlives it.
+ * What runs apart shares descriptors with its caller, but no memory, and outlives it.
  */
 #include "apart.h"
 #include "check.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,24 +19,40 @@ struct job {
 	pid_t caller;
 	pid_t runner;
 	int fd;
+	bool same_memory;
 };
+
+static int elsewhere;
 
 static int open_null(void *data)
 {
 	struct job *job = data;
 
+	elsewhere = 1;
 	job->runner = getpid();
+	job->same_memory = syscall(SYS_kcmp, job->caller, job->runner, KCMP_VM, 0, 0) == 0;
 	job->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return -ENOSPC;
 }
 
-TEST(memory_and_descriptors_are_shared)
+TEST(data_and_descriptors_come_back)
 {
-	struct job job = {.fd = -1};
+	struct job job = {.caller = getpid(), .fd = -1};
 
-	CHECK_EQ(apart_call(open_null, &job), -ENOSPC);
+	CHECK_EQ(apart_call(open_null, &job, sizeof(job)), -ENOSPC);
 	CHECK(job.runner != getpid());
 	CHECK(fcntl(job.fd, F_GETFD) >= 0);
+	close(job.fd);
+}
+
+/* The kernel kills for memory all that share it. */
+TEST(memory_is_not_shared)
+{
+	struct job job = {.caller = getpid(), .fd = -1};
+
+	CHECK_EQ(apart_call(open_null, &job, sizeof(job)), -ENOSPC);
+	CHECK(!job.same_memory);
+	CHECK_EQ(elsewhere, 0);
 	close(job.fd);
 }
 
@@ -45,8 +65,95 @@ TEST(closed_apart_is_closed_here)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	CHECK_EQ(apart_call(close_it, &fd), 0);
+	CHECK_EQ(apart_call(close_it, &fd, sizeof(fd)), 0);
 	CHECK_EQ(fcntl(fd, F_GETFD), -1);
+}
+
+static int read_byte(void *data)
+{
+	char byte;
+
+	return read(*(int *)data, &byte, 1) == 1 ? byte : -EIO;
+}
+
+TEST(some_are_under_way_at_once)
+{
+	struct apart aparts[3];
+	int ends[2];
+
+	CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+	for (int i = 0; i < 3; i++)
+		apart_begin(&aparts[i], read_byte, &ends[0], sizeof(ends[0]));
+	CHECK_EQ(write(ends[1], "xxx", 3), 3);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(apart_end(&aparts[i]), 'x');
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static int open_and_die(void *data)
+{
+	open_null(data);
+	kill(getpid(), SIGKILL);
+	return 0;
+}
+
+TEST(killed_is_no_success_and_what_was_opened_is_known)
+{
+	struct job job = {.caller = getpid(), .fd = -1};
+
+	CHECK_EQ(apart_call(open_and_die, &job, sizeof(job)), -EINTR);
+	CHECK(job.runner != getpid());
+	CHECK(fcntl(job.fd, F_GETFD) >= 0);
+	close(job.fd);
+}
+
+static int say_who(void *data)
+{
+	*(pid_t *)data = getpid();
+	return 7;
+}
+
+/* Runs as somebody who may have no more processes; root may always. */
+static void be_without_processes(void)
+{
+	struct rlimit none = {0, 0};
+	pid_t who = 0;
+
+	if (setrlimit(RLIMIT_NPROC, &none) || setresuid(65534, 65534, 65534))
+		_exit(77);
+	_exit(apart_call(say_who, &who, sizeof(who)) != 7 || who != getpid());
+}
+
+TEST(without_a_process_it_is_done_here)
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		be_without_processes();
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		check_skip("cannot become somebody else");
+		return;
+	}
+	CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+static int tell_group(void *data)
+{
+	*(pid_t *)data = getpgrp();
+	return 0;
+}
+
+TEST(signals_to_our_group_do_not_reach_it)
+{
+	pid_t group = 0;
+
+	CHECK_EQ(apart_call(tell_group, &group, sizeof(group)), 0);
+	CHECK(group > 0 && group != getpgrp());
 }
 
 static int kill_caller(void *data)
@@ -54,7 +161,7 @@ static int kill_caller(void *data)
 	const struct job *job = data;
 
 	kill(job->caller, SIGKILL);
-	/* The caller is asleep in the kernel; dead, it is not our parent any more. */
+	/* Dead, it is not our parent any more. */
 	while (getppid() == job->caller)
 		;
 	return write(job->fd, "x", 1) != 1;
@@ -73,7 +180,7 @@ TEST(killed_caller_does_not_end_it)
 		struct job job = {.caller = getpid(), .fd = ends[1]};
 
 		close(ends[0]);
-		apart_call(kill_caller, &job);
+		apart_call(kill_caller, &job, sizeof(job));
 		_exit(1);
 	}
 	close(ends[1]);
