@@ -7,6 +7,7 @@
 #include "apart.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -39,10 +40,27 @@ static void area_free(struct apart_area *area, size_t bytes)
 		munmap(area, sizeof(*area) + bytes);
 }
 
+/*
+ * For want of memory the kernel would kill us and then, if that was not enough, what has a copy of
+ * our memory; or both at once (memory.oom.group). Takes CAP_SYS_RESOURCE.
+ */
+static void be_spared(void)
+{
+	static const char never[] = "-1000";
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	/* Without that capability it is as good as it can be. */
+	(void)!write(fd, never, sizeof(never) - 1);
+	close(fd);
+}
+
 static _Noreturn void run(struct apart_area *area, int (*fn)(void *data))
 {
 	/* What kills our process group, as shells do with jobs, is meant for us alone. */
 	setpgid(0, 0);
+	be_spared();
 	area->result = fn(area->data);
 	/* Nothing of what we do at exit, nor what we have still to print. */
 	_exit(0);

@@ -156,6 +156,45 @@ TEST(signals_to_our_group_do_not_reach_it)
 	CHECK(group > 0 && group != getpgrp());
 }
 
+static int tell_score(void *data)
+{
+	char text[16] = "";
+	int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+	ssize_t len = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	*(long *)data = len > 0 ? strtol(text, NULL, 10) : 0;
+	return 0;
+}
+
+/* Lowers the score of a process that then ends. */
+static bool may_lower_scores(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+		_exit(write(fd, "-1000", 5) != 5);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+TEST(want_of_memory_does_not_kill_it)
+{
+	long score = 0, ours = 0;
+
+	if (!may_lower_scores()) {
+		check_skip("needs CAP_SYS_RESOURCE");
+		return;
+	}
+	CHECK_EQ(apart_call(tell_score, &score, sizeof(score)), 0);
+	CHECK_EQ(score, -1000);
+	tell_score(&ours);
+	CHECK(ours > -1000);
+}
+
 static int kill_caller(void *data)
 {
 	const struct job *job = data;
