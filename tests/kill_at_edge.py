@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kills heapbpf while it puts in or takes out breakpoints.
 
-    kill_at_edge.py attach|detach alone|sharers TARGET HEAPBPF ADDRESS...
+    kill_at_edge.py attach|detach alone|sharers|all TARGET HEAPBPF ADDRESS...
 
 ADDRESSes are where breakpoints come in the memory of the process TARGET. `attach` kills at the first
 one that comes; `detach` waits for all, ends the recording by SIGINT and kills at the first one that
 goes. `sharers`: as the kernel does when it kills for want of memory, all processes that have
-HEAPBPF's memory are killed with it. Prints how many breakpoints were there then.
+HEAPBPF's memory are killed with it. `all`: its children are killed with it, as with a container.
+Prints how many breakpoints were there then.
 """
 
 import ctypes
@@ -26,6 +27,18 @@ def sharers(pid):
     if libc.syscall(SYS_KCMP, pid, pid, KCMP_VM, 0, 0):
         raise OSError(ctypes.get_errno(), "kcmp")
     return [other for other in others if libc.syscall(SYS_KCMP, pid, other, KCMP_VM, 0, 0) == 0]
+
+
+def children(pid):
+    """Of all its threads."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+            found += [int(word) for word in file.read().split()]
+    return found
+
+
+WITH = {"alone": lambda pid: [], "sharers": sharers, "all": children}
 
 
 def main():
@@ -47,7 +60,7 @@ def main():
         os.kill(heapbpf, signal.SIGINT)
         while all(probed()):
             pass
-    for victim in [heapbpf] + (sharers(heapbpf) if who == "sharers" else []):
+    for victim in [heapbpf] + WITH[who](heapbpf):
         os.kill(victim, signal.SIGKILL)
     print(sum(probed()))
 

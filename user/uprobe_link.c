@@ -7,8 +7,8 @@
  * But not those that it was just putting in or taking out: with a deadly signal pending it does not
  * get at the memory of another process, gives up on the way, and leaves the breakpoints that are
  * there for ever ("failed to unregister, leaking uprobe"). Only in a process that already ends is
- * there no such signal. So links come and go in processes apart, which nobody kills. Of what they
- * do only descriptors are left.
+ * there no such signal. So links come in a process apart, which nobody kills, and go at the end of
+ * others, which nobody can. Of what they do only descriptors are left.
  */
 #include "uprobe_link.h"
 
@@ -23,9 +23,6 @@
 /* enum bpf_attach_type of newer uapi headers than the distribution's. */
 #define ATTACH_TRACE_UPROBE_MULTI   48
 #define ATTACH_TRACE_UPROBE_SESSION 57
-
-/* Each is a process for as long as the kernel waits. */
-#define CUT_AT_ONCE 16
 
 /* One attached thing. */
 struct entry {
@@ -61,33 +58,16 @@ struct uprobe_links *uprobe_links_new(void)
 	return calloc(1, sizeof(struct uprobe_links));
 }
 
-static int close_entry(void *data)
-{
-	struct entry *entry = data;
-
-	return close(take_fd(&entry->fd));
-}
-
-/*
- * Detaches everything beyond the first `cnt` entries. Some at once: nearly all of it is waiting for
- * grace periods, and one of those ends many waits.
- */
+/* Detaches everything beyond the first `cnt` entries. */
 static void links_cut(struct uprobe_links *links, size_t cnt)
 {
 	while (links->cnt > cnt) {
-		size_t left = links->cnt - cnt, some = left < CUT_AT_ONCE ? left : CUT_AT_ONCE;
-		struct entry *last = &links->entries[links->cnt - some];
-		struct apart aparts[CUT_AT_ONCE];
+		int fds[APART_CLOSE_MAX];
+		size_t some = 0;
 
-		for (size_t i = 0; i < some; i++)
-			apart_begin(&aparts[i], close_entry, &last[i], sizeof(last[i]));
-		for (size_t i = 0; i < some; i++) {
-			apart_end(&aparts[i]);
-			/* Killed before it began. */
-			if (last[i].fd >= 0)
-				close_entry(&last[i]);
-		}
-		links->cnt -= some;
+		while (links->cnt > cnt && some < ARRAY_CNT(fds))
+			fds[some++] = links->entries[--links->cnt].fd;
+		apart_close(fds, some);
 	}
 }
 

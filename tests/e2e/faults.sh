@@ -132,7 +132,7 @@ test_killed_at_random() {
 	steady_end
 }
 
-# killed_at attach|detach alone|sharers: three times with each tier, in the middle. `hog` makes it
+# killed_at attach|detach alone|sharers|all: three times with each tier, in the middle. `hog` makes it
 # last, since each breakpoint waits for all processes that map the library.
 killed_at() {
 	local edge=$1 who=$2 tier places turn
@@ -177,6 +177,11 @@ test_killed_for_memory_while_attaching() {
 
 test_killed_for_memory_while_detaching() {
 	killed_at detach sharers
+}
+
+# So does the end of a container, or somebody who means it.
+test_all_killed_while_detaching() {
+	killed_at detach all
 }
 
 # A crash is one line and the status of a failure.
