@@ -55,6 +55,7 @@ struct builder {
 	struct span *spans; /* [0..sorted_cnt-1] are sorted and do not overlap */
 	size_t span_cnt, span_cap, sorted_cnt;
 	enum cfi_source source;
+	bool is_go;
 	uint64_t fde_cnt, fde_dropped;
 };
 
@@ -296,7 +297,8 @@ static int scan_code(uint64_t off, uint64_t end, void *data)
 					: end;
 
 		if (next > off && next - off >= GAP_MIN)
-			err = cfi_gaps_scan(builder->file, off, next, add_gap_rule, builder);
+			err = cfi_gaps_scan(builder->file, builder->is_go, off, next, add_gap_rule,
+					    builder);
 		off = span < cnt ? builder->spans[span].end : end;
 	}
 	return err;
@@ -336,16 +338,16 @@ static int emit(const struct builder *builder, struct cfi_rows *out)
 	return err ? err : cfi_rows_push(out, end, gap);
 }
 
-static int collect(struct builder *builder, bool is_go)
+static int collect(struct builder *builder)
 {
 	int err = add_source(builder, CFI_SOURCE_EH);
 
 	/* Go's .debug_frame does not tell where rbp is; its code is walked by frame pointer. */
-	if (!err && !is_go)
+	if (!err && !builder->is_go)
 		err = add_source(builder, CFI_SOURCE_DEBUG);
 	if (err)
 		return err;
-	if (!builder->span_cnt && !is_go)
+	if (!builder->span_cnt && !builder->is_go)
 		return -ENODATA;
 	find_start_context(builder);
 	err = elf_file_each_function(builder->file, add_outermost, builder);
@@ -361,10 +363,12 @@ static int collect(struct builder *builder, bool is_go)
 /* cfi_build() without its view on what libelf keeps back. */
 static int build(struct builder *builder, struct cfi_table *out)
 {
-	bool is_go = cfi_frames_has_section(builder->file, ".gopclntab") ||
-		     cfi_frames_has_section(builder->file, ".data.rel.ro.gopclntab");
 	struct cfi_rows rows = {0};
-	int err = collect(builder, is_go);
+	int err;
+
+	builder->is_go = cfi_frames_has_section(builder->file, ".gopclntab") ||
+			 cfi_frames_has_section(builder->file, ".data.rel.ro.gopclntab");
+	err = collect(builder);
 
 	if (!err)
 		err = emit(builder, &rows);
@@ -377,7 +381,7 @@ static int build(struct builder *builder, struct cfi_table *out)
 		.row_cnt = rows.cnt,
 		.bigs = take_ptr(builder->pool.bigs),
 		.big_cnt = builder->pool.big_cnt,
-		.flags = is_go ? HB_CFI_TABLE_FP : 0,
+		.flags = builder->is_go ? HB_CFI_TABLE_FP : 0,
 		.fde_cnt = builder->fde_cnt,
 		.fde_dropped = builder->fde_dropped,
 		.rows_unsupported = builder->pool.unsupported,

@@ -119,10 +119,10 @@ static int find_signal_returns(const struct elf_file *file, uint64_t off, uint64
 	return 0;
 }
 
-int cfi_gaps_scan(const struct elf_file *file, uint64_t off, uint64_t end, cfi_gap_fn *fn,
-		  void *data)
+int cfi_gaps_scan(const struct elf_file *file, bool is_go, uint64_t off, uint64_t end,
+		  cfi_gap_fn *fn, void *data)
 {
-	if (keeps_frame_pointers(file, off, end))
+	if (!is_go && keeps_frame_pointers(file, off, end))
 		return fn(off, end - off, HB_CFI_RULE(HB_CFI_FP, 0, 0), data);
 	return find_signal_returns(file, off, end, fn, data);
 }

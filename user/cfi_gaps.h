@@ -5,6 +5,7 @@
 #ifndef CFI_GAPS_H
 #define CFI_GAPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct elf_file;
@@ -24,9 +25,10 @@ typedef int cfi_gap_fn(uint64_t off, uint64_t len, uint32_t rule, void *data);
 
 /*
  * Reads the code [off, end), which no CFI covers, and calls fn with what is found: one rule for all
- * of it if it keeps frame pointers, else one for each signal return stub. 0, or what fn returned.
+ * of it if it is seen to keep frame pointers, else one for each signal return stub. `is_go`: it
+ * is Go's, of which frame pointers are known anyway. 0, or what fn returned.
  */
-int cfi_gaps_scan(const struct elf_file *file, uint64_t off, uint64_t end, cfi_gap_fn *fn,
-		  void *data);
+int cfi_gaps_scan(const struct elf_file *file, bool is_go, uint64_t off, uint64_t end,
+		  cfi_gap_fn *fn, void *data);
 
 #endif

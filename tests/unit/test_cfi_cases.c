@@ -296,6 +296,26 @@ TEST(frame_pointers_in_holes)
 	elf_file_free(file);
 }
 
+/* Of Go's code frame pointers are known, and its signal return stub is looked for. */
+TEST(go_code_is_not_guessed_at)
+{
+	struct elf_file *file =
+		assemble(".section .gopclntab,\"a\"\n.quad 0\n"
+			 ".text\n.globl framed\n.type framed,@function\nframed:\n"
+			 ".rept 100\npush %rbp\nmov %rsp,%rbp\n.skip 1000,0x90\n.endr\n"
+			 ".globl back\n.type back,@function\nback: mov $15,%rax\nsyscall\n",
+			 "");
+	struct cfi_table table;
+
+	CHECK(file);
+	CHECK_EQ(cfi_build(file, &table), 0);
+	CHECK_EQ(table.flags, HB_CFI_TABLE_FP);
+	CHECK_EQ(rule_at(file, &table, "framed", 1000), RULE(GAP, 0, 0));
+	CHECK_EQ(rule_at(file, &table, "back", 0), RULE(SIGNAL, 0, 0));
+	cfi_clear(&table);
+	elf_file_free(file);
+}
+
 /* Linkers may put constants into the segment of the code; their bytes say nothing. */
 TEST(constants_beside_code)
 {
