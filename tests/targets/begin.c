@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A program that allocates from its first instruction to its last, and tells the truth shortly
- * before its end. It reads nothing, but for `wait`. begin return          ends by return from main,
- * after handlers and destructors that free begin signal          ends by SIGSEGV begin thread ends
- * by _exit in a thread begin exec WORD...    executes WORD..., with all that it allocated still in
- * use begin thread-exec WORD...   the same from a thread begin signals         says "GOT n" for
- * each signal, and ends at SIGTERM begin wait            says READY and waits for a byte With
- * -DLIBRARY the source is a library with a constructor of its own; with -DWITH_LIBRARY it is told
- * to say its truth as well. build: -fno-builtin -pthread library: libbegin -DLIBRARY -fno-builtin
+ * before its end. It reads nothing, but for `wait`.
+ *   begin return                ends by return from main, after handlers and destructors that free
+ *   begin signal                ends by SIGSEGV
+ *   begin thread                ends by _exit in a thread
+ *   begin exec WORD...          executes WORD..., with all that it allocated still in use
+ *   begin thread-exec WORD...   the same from a thread
+ *   begin signals               says "GOT n" for each signal, and ends at SIGTERM
+ *   begin wait                  says READY and waits for a byte
+ * With -DLIBRARY the source is a library with a constructor of its own; with -DWITH_LIBRARY it is
+ * told to say its truth as well.
+ * build: -fno-builtin -pthread
+ * library: libbegin -DLIBRARY -fno-builtin
  */
 #include "truth.h"
 
