@@ -7,13 +7,12 @@
 #   allocs       the same with -t allocs, which probes no returns and no frees
 #   heap floor, allocs floor
 #                our own empty programs at the places that heapbpf probes for these
-#   budget       heapbpf as it is without options: 10 % of the time
 #   memleak      memleak of bcc (libbpf-tools or bpfcc-tools), where it runs
 #   bpftrace     a script of bpftrace with memleak's layout: entry and return of malloc, calloc and
 #                realloc, entry of free, a stack per object
 # for a tight loop of malloc and free, two threads that churn 100,000 objects, sqlite3 inserts, and
 # python objects. Prints a markdown table of medians of the target's processor time, which other work
-# on the machine disturbs less than the time on the wall.
+# on the machine disturbs less than the time on the wall. What the budget makes of it: bench-budget.sh.
 #
 #   scripts/bench.sh [ROUNDS]     default 5; as root, after make
 # shellcheck source=tests/lib.sh
@@ -22,7 +21,7 @@
 rounds=$(script_rounds "${1:-5}")
 script_begin
 
-modes=(nothing heap_floor heap allocs_floor allocs budget)
+modes=(nothing heap_floor heap allocs_floor allocs)
 memleak=()
 if command -v memleak >/dev/null; then
 	memleak=(memleak)
@@ -133,14 +132,6 @@ watch_allocs() {
 }
 
 unwatch_allocs() {
-	heapbpf_stop
-}
-
-watch_budget() {
-	heapbpf_start -q --top 0 -p "$target_pid" -o p.pb.gz
-}
-
-unwatch_budget() {
 	heapbpf_stop
 }
 
