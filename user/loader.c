@@ -362,6 +362,8 @@ void loader_counters(const struct loader *loader, uint64_t counters[static HB_CO
 	counters[HB_LOSS_CNT + HB_STAT_HITS] -= loader->self_hits;
 	if (loader->skel->rodata->hb_config.track_live)
 		counters[HB_LOSS_CNT + HB_STAT_UNKNOWN_FREES] -= loader->self_hits;
+	if (loader->progs.returns)
+		counters[HB_LOSS_CNT + HB_STAT_RETURNS] -= loader->self_hits;
 }
 
 double loader_spent_ns(const struct loader_cost *cost,

@@ -107,15 +107,29 @@ test_no_window_needed() {
 }
 
 # The cost of a hit is measured on functions of our own, which is no business of the process's.
-test_own_hits_do_not_count() {
+check_own_hits() {
+	need_tier "$1"
 	target freeall
-	heapbpf_start -p "$target_pid" -d 300ms -o p.pb.gz
+	heapbpf_start -p "$target_pid" -d 300ms -o p.pb.gz --tier "$1"
 	heapbpf_wait
 	whole
-	equal "$(reader comments p.pb.gz | grep -c 'probe hits\|^.*frees of' || true)" 0 \
-		"lines about calls of an idle process"
+	equal "$(reader comments p.pb.gz | grep 'probe hits\|^.*frees of' || true)" "" \
+		"what is said of calls of an idle process"
+	equal "$(windows p.pb.gz)" "" "windows of an idle process"
 	target_step
 	target_end
+}
+
+test_own_hits_session() {
+	check_own_hits session
+}
+
+test_own_hits_multi() {
+	check_own_hits multi
+}
+
+test_own_hits_perf() {
+	check_own_hits perf
 }
 
 # The terminal says it, too.
