@@ -25,7 +25,8 @@
 	X(POSIX_MEMALIGN, "posix_memalign")                                                        \
 	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                   \
 	X(VALLOC, "valloc")	/* (size), whole pages: valloc, pvalloc */                         \
-	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, free_aligned_sized */      \
+	X(NEW, "operator new")	/* (size, ...): any form; may throw */                             \
+	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, operator delete */         \
 	X(LINKER, "_dl_debug_state")
 
 #define HB_FN_ENUM(id, name) HB_FN_##id,
@@ -61,12 +62,21 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_MALLOC_ALIGN	      16
 /* The probed instruction is single-stepped by the kernel; such hits are counted apart. */
 #define HB_COOKIE_STEPPED 0x4
+/*
+ * What may throw gets no return probe: a replaced return address ends the program when the unwinder
+ * meets it. AT_RETS: its result is seen by probes on its return instructions, which carry RESULT:
+ * there rax is the result and rsp points at the return address. NO_RESULT: its return instructions
+ * are not known, so it counts at its entry, and what becomes of the object is not followed.
+ */
+#define HB_COOKIE_AT_RETS   0x8
+#define HB_COOKIE_RESULT    0x10
+#define HB_COOKIE_NO_RESULT 0x20
 
 /*
  * Limits: PCs of a stack, functions of an allocator, size classes of the sampler.
  */
 #define HB_STACK_MAX   512
-#define HB_WRAPPER_MAX 32
+#define HB_WRAPPER_MAX 64
 #define HB_CLASS_CNT   1024
 
 /*
@@ -162,6 +172,7 @@ _Static_assert(sizeof(struct hb_config) == 24, "no padding");
 	X(STACK_COLLISION, "stack_collision", "sample without stack: two stacks, one hash")        \
 	X(SITES_FULL, "sites_full", "allocation not counted: --max-sites or memory exhausted")     \
 	X(LIVE_FULL, "live_full", "allocation not in inuse: --max-live or memory exhausted")       \
+	X(NO_RESULT, "no_result", "allocation not in inuse: made by code whose end is not known")  \
 	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")    \
 	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")             \
 	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")                \
@@ -179,8 +190,8 @@ enum hb_loss { HB_CUT_LIST(HB_LOSS_ENUM) HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT 
  * Counters that are no losses. X(enum suffix, what is counted)
  */
 #define HB_STAT_LIST(X)                                                                            \
-	X(HITS, "entry probe hits on emulated instructions")                                       \
-	X(STEPPED_HITS, "entry probe hits on single-stepped instructions")                         \
+	X(HITS, "probe hits on emulated instructions")                                             \
+	X(STEPPED_HITS, "probe hits on single-stepped instructions")                               \
 	X(RETURNS, "return probe hits")                                                            \
 	X(SAMPLES, "sampled allocations")                                                          \
 	X(FREES, "frees of sampled objects")                                                       \
@@ -236,7 +247,7 @@ _Static_assert(sizeof(struct hb_site_key) == 24, "no padding");
 struct hb_site {
 	__u64 allocs;	 /* sampled allocations; updated atomically */
 	__u64 frees;	 /* of these, freed or moved */
-	__u64 untracked; /* of these, never in `live` (HB_LOSS_LIVE_FULL) */
+	__u64 untracked; /* of these, never in `live` (HB_LOSS_LIVE_FULL, HB_LOSS_NO_RESULT) */
 };
 _Static_assert(sizeof(struct hb_site) == 24, "no padding");
 

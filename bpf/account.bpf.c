@@ -83,6 +83,14 @@ static void end_unfreed(const struct hb_live_key *key, __u32 epoch)
 	account_end(key->tgid, &old);
 }
 
+__hidden void account_untracked(const struct hb_site_key *key)
+{
+	struct hb_site *site = bpf_map_lookup_elem(&sites, key);
+
+	if (site)
+		__sync_fetch_and_add(&site->untracked, 1);
+}
+
 __hidden void account_live(__u64 addr, const struct hb_site_key *key)
 {
 	struct hb_live_key at = {.addr = addr, .tgid = key->tgid};
@@ -91,7 +99,6 @@ __hidden void account_live(__u64 addr, const struct hb_site_key *key)
 		.size = key->size,
 		.epoch = key->epoch,
 	};
-	struct hb_site *site;
 	long err = bpf_map_update_elem(&live, &at, &object, BPF_NOEXIST);
 
 	if (err == -17 /* EEXIST */) {
@@ -101,9 +108,7 @@ __hidden void account_live(__u64 addr, const struct hb_site_key *key)
 	if (!err)
 		return;
 	hb_lose(HB_LOSS_LIVE_FULL);
-	site = bpf_map_lookup_elem(&sites, key);
-	if (site)
-		__sync_fetch_and_add(&site->untracked, 1);
+	account_untracked(key);
 }
 
 __hidden bool account_has(__u64 addr, __u32 tgid)

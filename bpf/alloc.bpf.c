@@ -11,11 +11,12 @@
  *           free       takes the object out of the live set before its address can be reused
  *           the rest   draws; a sampled call is remembered in `inflight` with its stack
  *   return: sampled    the call failed: nothing happened. Else it counts, and its object is alive
+ *   result: the same on the return instruction of what may throw, where no return probe may be
  *
  * A call made inside another one (realloc using malloc) has its return address in a probed
  * function and does not count. State between entry and return is keyed by thread and by the
- * address of the return address, which is unique among active calls; a call left by longjmp
- * leaves an entry that the next call at that depth overwrites.
+ * address of the return address, which is unique among active calls; a call left by longjmp or an
+ * exception leaves an entry that the next call at that depth overwrites or removes.
  */
 #include "rooms.bpf.h"
 #include "unwind.bpf.h"
@@ -56,6 +57,7 @@ struct inflight_key {
 struct inflight {
 	struct hb_site_key site;
 	struct call call;
+	__u64 ra;
 	struct hb_live moved; /* what account_take() gave for call.old */
 	__u32 has_moved;
 	__u32 sampled; /* 0: only here to finish `moved` */
@@ -96,6 +98,7 @@ static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct 
 	switch ((enum hb_fn)HB_COOKIE_FN(cookie)) {
 	case HB_FN_MALLOC:
 	case HB_FN_VALLOC:
+	case HB_FN_NEW:
 		call->size = a;
 		break;
 	case HB_FN_CALLOC:
@@ -140,8 +143,11 @@ static __always_inline bool read_word(__u64 at, __u64 *word)
 	       !bpf_copy_from_user(word, sizeof(*word), (void *)at);
 }
 
-/* Is `ra` inside a probed function of the allocator whose probe we are at? */
-static bool is_nested(__u64 ip, __u64 cookie, __u64 ra)
+/*
+ * Is `ra` inside a probed function of the allocator whose probe we are at? Global, unlike all
+ * others: its arguments are numbers, so the verifier can look at it once and not for each call.
+ */
+__noinline int is_nested(__u64 ip, __u64 cookie, __u64 ra)
 {
 	__u32 slot = HB_COOKIE_SLOT(cookie);
 	struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
@@ -172,17 +178,41 @@ static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 add
 	hb_stat_add(HB_STAT_UNKNOWN_FREES, 1);
 }
 
-/* Remembers a call until its return. */
-static __noinline int remember(__u64 ra_at, const struct inflight *call)
+/* Remembers a call until its return; says whether that needs a return probe. */
+static __noinline int remember(__u64 ra_at, const struct inflight *call, __u64 cookie)
 {
 	struct inflight_key key = {.ra_at = ra_at, .tid = (__u32)bpf_get_current_pid_tgid()};
 
 	if (!bpf_map_update_elem(&inflight, &key, call, BPF_ANY))
-		return WANT_RETURN;
+		return HB_COOKIE_FLAGS(cookie) & HB_COOKIE_AT_RETS ? SKIP_RETURN : WANT_RETURN;
 	hb_lose(HB_LOSS_INFLIGHT_FULL);
 	if (call->has_moved)
 		account_end(call->site.tgid, &call->moved);
 	return SKIP_RETURN;
+}
+
+/*
+ * A call that left by an exception is still remembered, and the next one at that depth may not be
+ * sampled: its result must not be taken for the other's.
+ */
+static __always_inline void forget_thrown(struct pt_regs *ctx, __u64 cookie)
+{
+	struct inflight_key key = {
+		.ra_at = PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie),
+		.tid = (__u32)bpf_get_current_pid_tgid(),
+	};
+
+	if (bpf_map_lookup_elem(&inflight, &key))
+		bpf_map_delete_elem(&inflight, &key);
+}
+
+/* Counts a call whose end will not be seen. */
+static void count_at_entry(const struct hb_site_key *site)
+{
+	if (!account_alloc(site) || !hb_config.track_live)
+		return;
+	hb_lose(HB_LOSS_NO_RESULT);
+	account_untracked(site);
 }
 
 /* A call that is sampled, or that moves a sampled object: takes its stack and waits. */
@@ -208,6 +238,7 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 	}
 	if (is_nested(PT_REGS_IP(ctx), cookie, ra))
 		return SKIP_RETURN;
+	taken.ra = ra;
 	site->tgid = tgid;
 	site->epoch = proc.epoch;
 	if (sampled) {
@@ -215,13 +246,69 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 		site->stack_id = unwind_stack(ctx, ra, ra_at + 8, tgid, &proc);
 		site->size = call->size;
 	}
-	if (!hb_config.track_live) {
-		account_alloc(site);
+	if (!hb_config.track_live || HB_COOKIE_FLAGS(cookie) & HB_COOKIE_NO_RESULT) {
+		count_at_entry(site);
 		return SKIP_RETURN;
 	}
 	if (call->old)
 		taken.has_moved = account_take(call->old, tgid, &taken.moved);
-	return remember(ra_at, &taken);
+	return remember(ra_at, &taken, cookie);
+}
+
+/* The block that a call returned; 0: it failed. */
+static __u64 result_of(struct pt_regs *ctx, const struct inflight *call)
+{
+	__u64 addr = PT_REGS_RC(ctx);
+
+	if (!call->call.out)
+		return addr;
+	if ((__u32)addr)
+		return 0;
+	if (!read_word(call->call.out, &addr)) {
+		hb_lose(HB_LOSS_READ_ARG);
+		return 0;
+	}
+	return addr;
+}
+
+/*
+ * The call whose return address was at `ra_at` returns, if it is one that was remembered.
+ * `ra_intact`: the return address is still there, and must be that call's: code that is common to
+ * several functions returns here from calls that nobody remembered, too.
+ */
+static void on_result(struct pt_regs *ctx, __u64 ra_at, bool ra_intact)
+{
+	struct inflight_key key = {.ra_at = ra_at, .tid = (__u32)bpf_get_current_pid_tgid()};
+	struct inflight *found = bpf_map_lookup_elem(&inflight, &key);
+	struct inflight call;
+	__u64 addr, ra;
+
+	if (!found)
+		return;
+	call = *found;
+	if (ra_intact && (!read_word(ra_at, &ra) || ra != call.ra))
+		return;
+	bpf_map_delete_elem(&inflight, &key);
+
+	if (call.window != current_window())
+		return;
+	addr = result_of(ctx, &call);
+	if (!addr) {
+		hb_stat_add(HB_STAT_FAILED, 1);
+		if (call.has_moved)
+			account_restore(call.call.old, call.site.tgid, &call.moved);
+		return;
+	}
+	if (call.has_moved)
+		account_end(call.site.tgid, &call.moved);
+	if (call.sampled && account_alloc(&call.site))
+		account_live(addr, &call.site);
+}
+
+static void on_return(struct pt_regs *ctx)
+{
+	hb_stat_add(HB_STAT_RETURNS, 1);
+	on_result(ctx, PT_REGS_SP(ctx) - 8, false);
 }
 
 static __always_inline int on_entry(struct pt_regs *ctx)
@@ -242,6 +329,12 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 		    1);
 	if (!window)
 		return SKIP_RETURN;
+	if (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_RESULT) {
+		on_result(ctx, PT_REGS_SP(ctx), true);
+		return SKIP_RETURN;
+	}
+	if (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_AT_RETS)
+		forget_thrown(ctx, cookie);
 	if (HB_COOKIE_FN(cookie) == HB_FN_FREE) {
 		on_free(ctx, cookie, PT_REGS_PARM1(ctx));
 		return SKIP_RETURN;
@@ -259,54 +352,6 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	    account_has(call.old, bpf_get_current_pid_tgid() >> 32))
 		return on_taken(ctx, cookie, &call, false, window);
 	return SKIP_RETURN;
-}
-
-/* The block that a call returned; 0: it failed. */
-static __u64 result_of(struct pt_regs *ctx, const struct inflight *call)
-{
-	__u64 addr = PT_REGS_RC(ctx);
-
-	if (!call->call.out)
-		return addr;
-	if ((__u32)addr)
-		return 0;
-	if (!read_word(call->call.out, &addr)) {
-		hb_lose(HB_LOSS_READ_ARG);
-		return 0;
-	}
-	return addr;
-}
-
-static void on_return(struct pt_regs *ctx)
-{
-	struct inflight_key key = {
-		.ra_at = PT_REGS_SP(ctx) - 8,
-		.tid = (__u32)bpf_get_current_pid_tgid(),
-	};
-	struct inflight *found;
-	struct inflight call;
-	__u64 addr;
-
-	hb_stat_add(HB_STAT_RETURNS, 1);
-	found = bpf_map_lookup_elem(&inflight, &key);
-	if (!found)
-		return;
-	call = *found;
-	bpf_map_delete_elem(&inflight, &key);
-
-	if (call.window != current_window())
-		return;
-	addr = result_of(ctx, &call);
-	if (!addr) {
-		hb_stat_add(HB_STAT_FAILED, 1);
-		if (call.has_moved)
-			account_restore(call.call.old, call.site.tgid, &call.moved);
-		return;
-	}
-	if (call.has_moved)
-		account_end(call.site.tgid, &call.moved);
-	if (call.sampled && account_alloc(&call.site))
-		account_live(addr, &call.site);
 }
 
 SEC("uprobe.s")

@@ -73,6 +73,9 @@ __hidden bool account_alloc(const struct hb_site_key *site);
 /* account: takes `addr` for alive, as an object of `site` that was counted before. */
 __hidden void account_live(__u64 addr, const struct hb_site_key *site);
 
+/* account: an object of `site`, counted before, will not be followed; the caller says why. */
+__hidden void account_untracked(const struct hb_site_key *site);
+
 /* account: is there a live sampled object at `addr`? */
 __hidden bool account_has(__u64 addr, __u32 tgid);
 

@@ -42,6 +42,7 @@ dev_packages=(
 	libcap2-bin
 	libjemalloc2
 	libmimalloc-dev
+	libtcmalloc-minimal4
 	lld
 	mandoc
 	mariadb-client-core

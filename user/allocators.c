@@ -2,7 +2,8 @@
 /*
  * In: an ELF file. Out: the entry points of the malloc family that it defines, each with what the
  * probes must know about who is nested in whom. Names say what a function means, its code (read by
- * tail_calls) says whether it hands over to another one. Must not know where probes go.
+ * tail_calls) says whether it hands over to another one and, for what may throw, where it returns.
+ * Must not know where probes go.
  *
  * A call of the program counts once. Entry points that *call* each other are told apart at run
  * time, by return addresses inside the allocator. One that *jumps* to another leaves the program's
@@ -15,9 +16,14 @@
  * glibc shares _mid_memalign, but a page is never such an alignment: nothing anything else nothing:
  * an unknown conditional jump would be counted twice when taken, which is better than losing the
  * calls that do not take it
+ *
+ * An operator new that calls another entry point for all of its memory (libstdc++'s in a static
+ * program; jemalloc's aligned forms) is left to that one: a return probe there costs less than what
+ * an operator new needs.
  */
 #include "allocators.h"
 
+#include "alloc_names.h"
 #include "cleanup.h"
 #include "elf_file.h"
 #include "tail_calls.h"
@@ -25,39 +31,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-/*
- * The names by meaning. Of a name and its fallback the fallback counts only where the name is not
- * defined: glibc's __libc_ names are what an interposed malloc builds upon, and it counts itself.
- */
-static const struct name {
-	const char *name;
-	enum hb_fn fn;
-	const char *fallback; /* NULL: none */
-} names[] = {
-	{"malloc", HB_FN_MALLOC, NULL},
-	{"calloc", HB_FN_CALLOC, "__libc_calloc"},
-	{"realloc", HB_FN_REALLOC, "__libc_realloc"},
-	{"reallocarray", HB_FN_REALLOCARRAY, "__libc_reallocarray"},
-	{"posix_memalign", HB_FN_POSIX_MEMALIGN, "__posix_memalign"},
-	{"memalign", HB_FN_MEMALIGN, "__libc_memalign"},
-	{"aligned_alloc", HB_FN_MEMALIGN, NULL},
-	{"valloc", HB_FN_VALLOC, "__libc_valloc"},
-	{"pvalloc", HB_FN_VALLOC, "__libc_pvalloc"},
-	{"free", HB_FN_FREE, NULL},
-	{"cfree", HB_FN_FREE, NULL},
-	{"free_sized", HB_FN_FREE, NULL},
-	{"free_aligned_sized", HB_FN_FREE, NULL},
-	/* glibc calls it at the beginning and end of dlopen and dlclose; musl at the end of dlopen.
-	 */
-	{"_dl_debug_state", HB_FN_LINKER, NULL},
-};
-_Static_assert(ARRAY_CNT(names) <= HB_WRAPPER_MAX, "an address per name fits");
-_Static_assert(HB_FN_CNT == 9, "a new function needs names here");
-
-/* Indices of what makes a file an allocator. */
-#define NAME_MALLOC 0
-#define NAME_FREE   9
 
 /* How entries hand over to each other, for people. */
 static const char *const jumps_to[] = {
@@ -72,45 +45,52 @@ static const char *const part_of[] = {
 #undef PART_OF
 };
 
-/* Where a name was found; vma 0: nowhere. */
-struct place {
+/* A symbol of the file that an allocator might have. */
+struct candidate {
+	struct alloc_name name;
+	const char *symbol; /* lives as long as the file */
 	uint64_t vma, size_bytes;
-	bool fallback;
+	size_t order; /* of symbols in the file */
 };
 
 struct search {
 	const struct elf_file *file;
-	struct place places[ARRAY_CNT(names)];
+	struct candidate *candidates; /* owned */
+	size_t cnt, cap;
+	bool has_malloc, has_free;
 };
 
-static int name_fn(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_CNT(names); i++)
-		if (!strcmp(names[i].name, name) ||
-		    (names[i].fallback && !strcmp(names[i].fallback, name)))
-			return (int)names[i].fn;
-	return -1;
-}
-
-/* Notes an entry point; the first address of a name wins, a real name over a fallback. */
 static int note_symbol(const struct elf_symbol *symbol, void *data)
 {
 	struct search *search = data;
+	struct alloc_name name;
+	int ret;
 
 	/* An ifunc's address is its resolver's; which function it picks the file does not say. */
-	if (symbol->ifunc || !elf_file_text_room(search->file, symbol->vma))
+	if (symbol->ifunc || !alloc_names_find(symbol->name, &name) ||
+	    !elf_file_text_room(search->file, symbol->vma))
 		return 0;
-	for (size_t i = 0; i < ARRAY_CNT(names); i++) {
-		struct place *place = &search->places[i];
-		bool real = !strcmp(names[i].name, symbol->name);
-
-		if (!real && (!names[i].fallback || strcmp(names[i].fallback, symbol->name)))
-			continue;
-		if (!place->vma || (real && place->fallback))
-			*place = (struct place){symbol->vma, symbol->size_bytes, !real};
-		return 0;
-	}
+	ret = vec_reserve(&search->candidates, &search->cap, search->cnt + 1);
+	if (ret)
+		return ret;
+	search->candidates[search->cnt] = (struct candidate){name, symbol->name, symbol->vma,
+							     symbol->size_bytes, search->cnt};
+	search->cnt++;
+	search->has_malloc |= name.is_malloc;
+	search->has_free |= name.is_free;
 	return 0;
+}
+
+/* By rank; a name before its fallback; the first address of a name wins. */
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->name.rank != y->name.rank)
+		return x->name.rank > y->name.rank ? 1 : -1;
+	if (x->name.fallback != y->name.fallback)
+		return x->name.fallback ? 1 : -1;
+	return (x->order > y->order) - (x->order < y->order);
 }
 
 /* The dynamic linker has a malloc for itself, exported before glibc 2.34; nobody else calls it. */
@@ -129,34 +109,38 @@ static struct allocators_fn *find_fn(const struct allocators_set *set, uint64_t 
 	return NULL;
 }
 
-/* One entry per address; the first name in the table gives the meaning. */
-static void collect(const struct search *search, struct allocators_set *set)
+/* One entry per name and address; the first name gives the meaning. */
+static void collect(struct search *search, struct allocators_set *set)
 {
-	for (size_t i = 0; i < ARRAY_CNT(names); i++) {
-		const struct place *place = &search->places[i];
+	if (search->cnt)
+		qsort(search->candidates, search->cnt, sizeof(*search->candidates),
+		      compare_candidates);
+	for (size_t i = 0; i < search->cnt && set->cnt < ALLOCATORS_FN_MAX; i++) {
+		const struct candidate *it = &search->candidates[i];
 		struct allocators_fn *fn = &set->fns[set->cnt];
 
-		if (names[i].fn != HB_FN_LINKER && !set->is_allocator)
+		if (i && it[-1].name.rank == it->name.rank)
 			continue;
-		if (!place->vma || find_fn(set, place->vma) ||
-		    !elf_file_vma_to_off(search->file, place->vma, &fn->off))
+		if (it->name.fn != HB_FN_LINKER && !set->is_allocator)
 			continue;
-		fn->fn = names[i].fn;
-		fn->name = place->fallback ? names[i].fallback : names[i].name;
-		fn->vma = place->vma;
-		fn->size_bytes = place->size_bytes;
+		if (find_fn(set, it->vma) || !elf_file_vma_to_off(search->file, it->vma, &fn->off))
+			continue;
+		fn->fn = it->name.fn;
+		fn->name = it->symbol;
+		fn->vma = it->vma;
+		fn->size_bytes = it->size_bytes;
 		set->cnt++;
 	}
 }
 
 /* Sizes that symbols do not tell, or that reach beyond the text. */
-static void settle_size(const struct elf_file *file, const struct tail_calls *calls,
+static void settle_size(const struct elf_file *file, const struct code_map *map,
 			struct allocators_fn *fn)
 {
 	uint64_t room = elf_file_text_room(file, fn->vma);
 
 	if (!fn->size_bytes)
-		fn->size_bytes = tail_calls_limit(calls, fn->vma) - fn->vma;
+		fn->size_bytes = code_map_limit(map, fn->vma) - fn->vma;
 	if (fn->size_bytes > room)
 		fn->size_bytes = room;
 }
@@ -169,19 +153,62 @@ static enum hb_fn lowest_fn(uint32_t mask)
 /* The rule of the table at the top of the file. */
 static void settle_nesting(struct allocators_fn *fn, const struct tail_calls_result *found)
 {
-	if (found->always && !found->calls)
+	bool throws = fn->fn == HB_FN_NEW;
+
+	fn->holds_calls = true;
+	if (found->always && (throws || !found->calls)) {
 		fn->silent = jumps_to[lowest_fn(found->jumps)];
-	else if (fn->fn == HB_FN_REALLOC && found->jumps & 1 << HB_FN_MALLOC)
+		fn->holds_calls = found->calls;
+	} else if (throws && found->hands_over) {
+		fn->silent = "calls one that is";
+		fn->holds_calls = false;
+	} else if (fn->fn == HB_FN_REALLOC && found->jumps & 1 << HB_FN_MALLOC) {
 		fn->flags |= HB_COOKIE_DEFER_NULL;
-	else if (fn->fn == HB_FN_MEMALIGN && found->jumps & 1 << HB_FN_MALLOC)
+	} else if (fn->fn == HB_FN_MEMALIGN && found->jumps & 1 << HB_FN_MALLOC) {
 		fn->flags |= HB_COOKIE_DEFER_ALIGN;
+	}
+}
+
+/* Notes the return at `vma`, unless it is there: functions share code. 0 or -ENOMEM. */
+static int add_ret(const struct elf_file *file, struct allocators_set *set, uint64_t vma)
+{
+	struct allocators_ret ret = {.vma = vma};
+	int err;
+
+	if (!elf_file_vma_to_off(file, vma, &ret.off))
+		return 0;
+	for (size_t i = 0; i < set->ret_cnt; i++)
+		if (set->rets[i].vma == vma)
+			return 0;
+	err = vec_reserve(&set->rets, &set->ret_cap, set->ret_cnt + 1);
+	if (!err)
+		set->rets[set->ret_cnt++] = ret;
+	return err;
+}
+
+/* How the result of what may throw is seen, if at all. 0 or -ENOMEM. */
+static int settle_result(const struct elf_file *file, struct allocators_set *set,
+			 struct allocators_fn *fn, const struct tail_calls_result *found)
+{
+	if (fn->fn != HB_FN_NEW || fn->silent)
+		return 0;
+	fn->flags |= found->followed ? HB_COOKIE_AT_RETS : HB_COOKIE_NO_RESULT;
+	for (size_t i = 0; i < found->ret_cnt && found->followed; i++) {
+		int err = add_ret(file, set, found->rets[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* Pieces of `fn` outside of it that call entry points (musl's realloc; compilers' cold parts). */
 static void add_helpers(const struct elf_file *file, const struct allocators_fn *fn,
 			const struct tail_calls_result *found, struct allocators_set *set)
 {
-	for (size_t i = 0; i < found->helper_cnt && set->cnt < HB_WRAPPER_MAX; i++) {
+	if (!fn->holds_calls)
+		return;
+	for (size_t i = 0; i < found->helper_cnt && set->cnt < ALLOCATORS_FN_MAX; i++) {
 		struct allocators_fn *part = &set->fns[set->cnt];
 
 		if (find_fn(set, found->helpers[i].vma) ||
@@ -192,32 +219,34 @@ static void add_helpers(const struct elf_file *file, const struct allocators_fn 
 		part->vma = found->helpers[i].vma;
 		part->size_bytes = found->helpers[i].size_bytes;
 		part->silent = part_of[fn->fn];
+		part->holds_calls = true;
 		set->cnt++;
 	}
 }
 
-DEFINE_CLEANUP(tail_calls, struct tail_calls, tail_calls_free)
+DEFINE_CLEANUP(code_map, struct code_map, code_map_free)
 
 /* Looks at the code of all entry points. 0 or -ENOMEM. */
 static int read_code(const struct elf_file *file, struct allocators_set *set)
 {
-	_cleanup_(cleanup_tail_calls) struct tail_calls *calls = NULL;
-	struct tail_calls_entry entries[ARRAY_CNT(names)];
+	_cleanup_(cleanup_code_map) struct code_map *map = NULL;
+	struct code_map_entry entries[ALLOCATORS_FN_MAX] = {};
 	size_t entry_cnt = set->cnt;
 	int ret;
 
 	for (size_t i = 0; i < entry_cnt; i++)
-		entries[i] = (struct tail_calls_entry){set->fns[i].vma, set->fns[i].fn};
-	ret = tail_calls_new(file, entries, entry_cnt, name_fn, &calls);
+		entries[i] = (struct code_map_entry){set->fns[i].vma, set->fns[i].fn};
+	ret = code_map_new(file, entries, entry_cnt, alloc_names_fn, &map);
 	for (size_t i = 0; i < entry_cnt && !ret; i++) {
 		struct tail_calls_result found;
 
-		settle_size(file, calls, &set->fns[i]);
-		ret = tail_calls_scan(calls, &entries[i], &found);
+		settle_size(file, map, &set->fns[i]);
+		ret = tail_calls_scan(map, &entries[i], &found);
 		if (ret)
 			break;
 		settle_nesting(&set->fns[i], &found);
 		add_helpers(file, &set->fns[i], &found, set);
+		ret = settle_result(file, set, &set->fns[i], &found);
 	}
 	return ret;
 }
@@ -229,21 +258,29 @@ static int compare_fns(const void *a, const void *b)
 	return (x->off > y->off) - (x->off < y->off);
 }
 
+static int compare_rets(const void *a, const void *b)
+{
+	const struct allocators_ret *x = a, *y = b;
+
+	return (x->off > y->off) - (x->off < y->off);
+}
+
 DEFINE_CLEANUP(set, struct allocators_set, allocators_clear)
 
 int allocators_find(const struct elf_file *file, struct allocators_set *out)
 {
 	struct search search = {.file = file};
+	_cleanup_free_ struct candidate *candidates = NULL;
 	struct allocators_set set = {};
 	_cleanup_(cleanup_set) struct allocators_set *owned = &set;
 	int ret;
 
 	ret = elf_file_each_function(file, note_symbol, &search);
+	candidates = search.candidates;
 	if (ret)
 		return ret;
-	set.is_allocator = search.places[NAME_MALLOC].vma && search.places[NAME_FREE].vma &&
-			   !is_dynamic_linker(file);
-	set.fns = calloc(HB_WRAPPER_MAX, sizeof(*set.fns));
+	set.is_allocator = search.has_malloc && search.has_free && !is_dynamic_linker(file);
+	set.fns = calloc(ALLOCATORS_FN_MAX, sizeof(*set.fns));
 	if (!set.fns)
 		return -ENOMEM;
 	collect(&search, &set);
@@ -253,6 +290,8 @@ int allocators_find(const struct elf_file *file, struct allocators_set *out)
 	if (ret)
 		return ret;
 	qsort(set.fns, set.cnt, sizeof(*set.fns), compare_fns);
+	if (set.ret_cnt)
+		qsort(set.rets, set.ret_cnt, sizeof(*set.rets), compare_rets);
 	*out = *take_ptr(owned);
 	return 0;
 }
@@ -262,20 +301,6 @@ void allocators_clear(struct allocators_set *set)
 	if (!set)
 		return;
 	free(set->fns);
+	free(set->rets);
 	*set = (struct allocators_set){};
-}
-
-/*
- * pprof anchors the expression itself, ^(...)$, and matches it against the function name without
- * its arguments (profile/prune.go); other readers match the whole name, so arguments are optional
- * here. Mangled names are those of operator new and delete, for readers that do not demangle.
- */
-const char *allocators_drop_frames(void)
-{
-	return "(__libc_|__GI_|__GI___libc_|__|__interceptor_|je_|tc_|mi_)?"
-	       "(malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|memalign|"
-	       "aligned_alloc|valloc|pvalloc|free_sized|free_aligned_sized)|"
-	       "_mid_memalign|"
-	       "operator (new|delete)(\\[\\])?(\\(.*\\))?|"
-	       "_Zn[wa]m.*|_Zd[la]Pv.*";
 }

@@ -21,36 +21,41 @@ struct allocators_fn {
 	uint64_t vma;
 	uint64_t off;
 	uint64_t size_bytes; /* extent in the file; at least 1 */
-	uint32_t flags;	     /* HB_COOKIE_DEFER_* */
-	const char *silent;  /* not NULL: not probed, because... ("jumps to realloc"); static */
+	uint32_t flags;	     /* HB_COOKIE_DEFER_*, HB_COOKIE_AT_RETS, HB_COOKIE_NO_RESULT */
+	const char *silent;  /* not NULL: not probed, because it... ("jumps to realloc"); static */
+	bool holds_calls;    /* calls made from inside are nested */
 };
 
+/* A return instruction of functions that may throw, where their results are taken. */
+struct allocators_ret {
+	uint64_t vma;
+	uint64_t off;
+};
+
+/* Twice what the allocator with the most names (mimalloc) has, pieces included. */
+#define ALLOCATORS_FN_MAX 192
+
 /*
- * The functions of one file, sorted by off, at most HB_WRAPPER_MAX; `silent` ones included.
- * Calls made from inside any of them are nested. That is why there may also be pieces of an entry
- * point that lie elsewhere, silent ("is part of realloc"); a silent one that only jumps calls none.
+ * The functions of one file, sorted by off, at most ALLOCATORS_FN_MAX; `silent` ones included.
+ * There may also be pieces of an entry point that lie elsewhere, silent ("is part of realloc").
  */
 struct allocators_set {
 	struct allocators_fn *fns; /* owned */
 	size_t cnt;
+	struct allocators_ret *rets; /* owned; sorted by off, none twice; of all with AT_RETS */
+	size_t ret_cnt, ret_cap;
 	bool is_allocator; /* has at least malloc and free; else only HB_FN_LINKER */
 };
 
 /*
- * Finds the malloc family in `file`: a library, a program that brings its own, or a static one
- * that still has its symbols; and the hook of the dynamic linker, whose private malloc is none of
- * it. 0 and *out, not empty (clear with allocators_clear()), -ENOENT (nothing of that in there),
- * -ENOMEM. *out untouched on failure.
+ * Finds the malloc family and operator new and delete in `file`: a library, a program that brings
+ * its own, or a static one that still has its symbols; and the hook of the dynamic linker, whose
+ * private malloc is none of it. 0 and *out, not empty (clear with allocators_clear()), -ENOENT
+ * (nothing of that in there), -ENOMEM. *out untouched on failure.
  */
 int allocators_find(const struct elf_file *file, struct allocators_set *out);
 
 /* Frees and empties the set; a zeroed struct is empty. */
 void allocators_clear(struct allocators_set *set);
-
-/*
- * Regular expression (RE2, anchored as pprof's drop_frames) of the function names that belong to
- * an allocator, operator new and delete included. Static.
- */
-const char *allocators_drop_frames(void);
 
 #endif

@@ -43,8 +43,19 @@ static void show_fn(const struct probes_file *file, size_t i, bool track_live)
 		printf(" not probed: not needed for -t allocs\n");
 		return;
 	}
-	printf(" +%-3u %-28s %s\n", plan->delta, plan->insn,
-	       plan->emulated ? "emulated" : "single-stepped (slow)");
+	printf(" +%-3u %-28s %s%s\n", plan->delta, plan->insn,
+	       plan->emulated ? "emulated" : "single-stepped (slow)",
+	       track_live && fn->flags & HB_COOKIE_NO_RESULT
+		       ? ", not in inuse: its returns cannot be found"
+		       : "");
+}
+
+/* What may throw has no return probe; see HB_COOKIE_RESULT. */
+static void show_rets(const struct allocators_set *set, bool track_live)
+{
+	for (size_t i = 0; i < set->ret_cnt && track_live; i++)
+		printf("    %-16s 0x%-8" PRIx64 " +0   %-28s single-stepped (slow)\n",
+		       "return of new", set->rets[i].vma, "ret");
 }
 
 static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache *cache)
@@ -71,6 +82,7 @@ static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache
 		printf("  %s\n", elf_file_name(probes.files[i].elf));
 		for (size_t fn = 0; fn < probes.files[i].set.cnt; fn++)
 			show_fn(&probes.files[i], fn, track_live);
+		show_rets(&probes.files[i].set, track_live);
 	}
 	return OPTS_EXIT_WHOLE;
 }

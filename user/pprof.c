@@ -7,7 +7,7 @@
  */
 #include "pprof.h"
 
-#include "allocators.h"
+#include "alloc_names.h"
 #include "cleanup.h"
 #include "gzip.h"
 #include "profile.pb-c.h"
@@ -397,7 +397,7 @@ static int build(struct builder *b)
 	message->period = (int64_t)profile->rate_bytes;
 	if (intern(b, "", &empty) || add_types(b) || add_samples(b) || add_mappings(b) ||
 	    add_locations(b) || profile_notes(profile, b->type, add_comment, b) ||
-	    intern(b, allocators_drop_frames(), &message->drop_frames))
+	    intern(b, alloc_names_drop_frames(), &message->drop_frames))
 		return -ENOMEM;
 	return 0;
 }

@@ -30,6 +30,7 @@ static const struct {
 	[HB_FN_POSIX_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI | PROBE_PLAN_RDX, true},
 	[HB_FN_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
 	[HB_FN_VALLOC] = {PROBE_PLAN_RDI, true},
+	[HB_FN_NEW] = {PROBE_PLAN_RDI, false}, /* may throw */
 	[HB_FN_FREE] = {PROBE_PLAN_RDI, false},
 	[HB_FN_LINKER] = {0, false},
 };
@@ -153,22 +154,41 @@ int probes_explain_none(const struct target *target)
 			(int)target->tgid, target->comm);
 }
 
-/* The ranges of a file's entry points. False: more than the contract holds. */
-static bool fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
+/* The ranges of a file's entry points. Where there are too many the last range takes in the rest.
+ */
+static void fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
 {
-	if (set->cnt > HB_WRAPPER_MAX)
-		return false;
-	for (size_t i = 0; i < set->cnt; i++)
-		wrappers->range[wrappers->cnt++] = (struct hb_range){
-			.start_off = set->fns[i].off,
-			.end_off = set->fns[i].off + set->fns[i].size_bytes,
-		};
-	return true;
+	for (size_t i = 0; i < set->cnt; i++) {
+		const struct allocators_fn *fn = &set->fns[i];
+		struct hb_range range = {fn->off, fn->off + fn->size_bytes};
+
+		if (!fn->holds_calls)
+			continue;
+		if (wrappers->cnt < HB_WRAPPER_MAX)
+			wrappers->range[wrappers->cnt++] = range;
+		else if (wrappers->range[HB_WRAPPER_MAX - 1].end_off < range.end_off)
+			wrappers->range[HB_WRAPPER_MAX - 1].end_off = range.end_off;
+	}
 }
 
+/* Where the results of what may throw are taken. */
+static size_t fill_rets(const struct allocators_set *set, uint32_t slot,
+			struct uprobe_link_point *points)
+{
+	for (size_t i = 0; i < set->ret_cnt; i++)
+		points[i] = (struct uprobe_link_point){
+			.off = set->rets[i].off,
+			.cookie = HB_COOKIE(HB_FN_NEW, HB_COOKIE_RESULT | HB_COOKIE_STEPPED, 0,
+					    slot, set->rets[i].off),
+		};
+	return set->ret_cnt;
+}
+
+/* `points` has room for cnt + ret_cnt of the file's set. Returns their number. */
 static size_t fill_points(const struct probes_file *file, bool track_live, uint32_t slot,
 			  struct uprobe_link_point *points)
 {
+	const uint32_t live_only = HB_COOKIE_AT_RETS | HB_COOKIE_NO_RESULT;
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < file->set.cnt; i++) {
@@ -179,13 +199,15 @@ static size_t fill_points(const struct probes_file *file, bool track_live, uint3
 
 		if (!probes_wanted(fn, track_live))
 			continue;
+		if (!track_live)
+			flags &= ~live_only;
 		points[cnt++] = (struct uprobe_link_point){
 			.off = off,
 			.cookie = HB_COOKIE(fn->fn, flags, plan->sp_bytes, slot, off),
 			.returns = track_live && needs[fn->fn].returns,
 		};
 	}
-	return cnt;
+	return track_live ? cnt + fill_rets(&file->set, slot, points + cnt) : cnt;
 }
 
 /*
@@ -214,23 +236,33 @@ static int slot_of(struct probes_slots *slots, const struct elf_file *elf, uint3
 	return 0;
 }
 
+/* Attaches one file's. 0 or -errno, not logged. */
+static int attach_one(const struct probes_file *file, const struct target *target, bool track_live,
+		      struct loader *loader, struct probes_slots *slots)
+{
+	_cleanup_free_ struct uprobe_link_point *points =
+		calloc(file->set.cnt + file->set.ret_cnt, sizeof(*points));
+	struct hb_wrappers wrappers = {};
+	uint32_t slot;
+	int err;
+
+	if (!points)
+		return -ENOMEM;
+	err = slot_of(slots, file->elf, &slot);
+	if (err)
+		return err;
+	fill_wrappers(&file->set, &wrappers);
+	return attach_file(file, target, loader, slot, &wrappers, points,
+			   fill_points(file, track_live, slot, points));
+}
+
 int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
 		  struct loader *loader, struct probes_slots *slots)
 {
 	for (size_t i = 0; i < probes->cnt; i++) {
 		const struct probes_file *file = &probes->files[i];
-		struct uprobe_link_point points[HB_WRAPPER_MAX];
-		struct hb_wrappers wrappers = {};
-		uint32_t slot;
-		size_t cnt;
-		int err = slot_of(slots, file->elf, &slot);
+		int err = attach_one(file, target, track_live, loader, slots);
 
-		if (!err && !fill_wrappers(&file->set, &wrappers))
-			err = -E2BIG;
-		if (!err) {
-			cnt = fill_points(file, track_live, slot, points);
-			err = attach_file(file, target, loader, slot, &wrappers, points, cnt);
-		}
 		if (err && target_is_gone(target))
 			return -ESRCH;
 		if (err)

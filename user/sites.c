@@ -6,7 +6,7 @@
  */
 #include "sites.h"
 
-#include "allocators.h"
+#include "alloc_names.h"
 #include "cleanup.h"
 #include "plumbing.h"
 
@@ -91,7 +91,7 @@ static void put_short(const char *name, FILE *out)
 /* Compiles drop_frames (RE2, whole names) for regexec(); "(?:" is its only foreign syntax. */
 static int compile_drop_frames(regex_t *regex)
 {
-	const char *source = allocators_drop_frames();
+	const char *source = alloc_names_drop_frames();
 	_cleanup_free_ char *text = calloc(strlen(source) + 5, 1);
 	size_t len = 0;
 	int err;

@@ -92,6 +92,74 @@ SITE(site_delete_sized)
 	took(self, ::operator new(83), 83);
 }
 
+/*
+ * What each form does, for sizes on either side of what allocators treat in different ways. They
+ * are multiples of `unit`: libstdc++ asks malloc's family for whole multiples of the alignment.
+ */
+template <typename New, typename Delete>
+static void turns(struct truth *self, New get, Delete give, size_t unit = 1)
+{
+	for (size_t size = unit; size <= (16 << 20); size = size * 2 + unit) {
+		took(self, get(size), size);
+		give(took(self, get(size), size), size);
+		gave(self, size);
+	}
+}
+
+SITE(site_forms)
+{
+	turns(
+		self, [](size_t n) { return ::operator new(n); },
+		[](void *p, size_t) { ::operator delete(p); });
+	turns(
+		self, [](size_t n) { return ::operator new[](n); },
+		[](void *p, size_t) { ::operator delete[](p); });
+	turns(
+		self, [](size_t n) { return ::operator new(n); },
+		[](void *p, size_t n) { ::operator delete(p, n); });
+	turns(
+		self, [](size_t n) { return ::operator new[](n); },
+		[](void *p, size_t n) { ::operator delete[](p, n); });
+	turns(
+		self, [](size_t n) { return ::operator new(n, std::nothrow); },
+		[](void *p, size_t) { ::operator delete(p, std::nothrow); });
+	turns(
+		self, [](size_t n) { return ::operator new[](n, std::nothrow); },
+		[](void *p, size_t) { ::operator delete[](p, std::nothrow); });
+}
+
+template <size_t alignment> static void aligned_turns(struct truth *self)
+{
+	constexpr std::align_val_t align{alignment};
+
+	turns(
+		self, [](size_t n) { return ::operator new(n, align); },
+		[](void *p, size_t) { ::operator delete(p, align); }, alignment);
+	turns(
+		self, [](size_t n) { return ::operator new[](n, align); },
+		[](void *p, size_t) { ::operator delete[](p, align); }, alignment);
+	turns(
+		self, [](size_t n) { return ::operator new(n, align); },
+		[](void *p, size_t n) { ::operator delete(p, n, align); }, alignment);
+	turns(
+		self, [](size_t n) { return ::operator new[](n, align); },
+		[](void *p, size_t n) { ::operator delete[](p, n, align); }, alignment);
+	turns(
+		self, [](size_t n) { return ::operator new(n, align, std::nothrow); },
+		[](void *p, size_t) { ::operator delete(p, align, std::nothrow); }, alignment);
+	turns(
+		self, [](size_t n) { return ::operator new[](n, align, std::nothrow); },
+		[](void *p, size_t) { ::operator delete[](p, align, std::nothrow); }, alignment);
+}
+
+SITE(site_forms_aligned)
+{
+	aligned_turns<16>(self);
+	aligned_turns<64>(self);
+	aligned_turns<4096>(self);
+	aligned_turns<32768>(self);
+}
+
 SITE(site_delete_null)
 {
 	::operator delete(nullptr);
@@ -134,13 +202,20 @@ SITE(site_map)
 	}
 }
 
-int main()
+/* "family_cxx calm" throws nothing: mimalloc, written in C, ends the program instead. */
+int main(int argc, char **argv)
 {
+	bool calm = argc > 1 && !strcmp(argv[1], "calm");
+
 	await("READY");
 	RUN(site_new);
 	RUN(site_new_array);
-	RUN(site_new_nothrow);
-	RUN(site_new_throws);
+	if (!calm) {
+		RUN(site_new_nothrow);
+		RUN(site_new_throws);
+	}
+	RUN(site_forms);
+	RUN(site_forms_aligned);
 	RUN(site_new_aligned);
 	RUN(site_delete_sized);
 	RUN(site_delete_null);

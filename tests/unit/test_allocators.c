@@ -6,6 +6,7 @@
  */
 #include "allocators.h"
 
+#include "alloc_names.h"
 #include "asm_lib.h"
 #include "check.h"
 
@@ -66,7 +67,104 @@ static const char musl_like[] =
 	FN("valloc", "mov %rdi,%rsi\n mov $4096,%edi\n jmp memalign@plt")
 	FN("calloc", "push %rbx\n call malloc@plt\n pop %rbx\n ret") DATA;
 
+/* As in jemalloc 5.3 (objdump), cut down: a fast way, a fallback behind a jump, another form. */
+static const char new_lib[] = BASE
+	STATIC_FN("oom", "push %rbx\n call *%rsi\n call malloc@plt\n test %rax,%rax\n je 1f\n"
+			 " pop %rbx\n ret\n1: call throw@plt")
+	STATIC_FN("slow", "push %rbx\n call internal\n test %rax,%rax\n je 1f\n pop %rbx\n ret\n"
+			  "1: pop %rbx\n jmp oom")
+	STATIC_FN("internal", "mov state(%rip),%rax\n ret")
+	FN("_Znwm", "cmp $4096,%rdi\n ja 1f\n mov state(%rip),%rax\n ret\n1: jmp slow")
+	FN("_Znam", "jmp _Znwm")
+	FN("_ZnwmRKSt9nothrow_t", "jmp *%rax")
+	FN("_ZnwmSt11align_val_t", "push %rbx\n1: call malloc@plt\n test %rax,%rax\n je 2f\n"
+				   " pop %rbx\n ret\n2: call *%rsi\n jmp 1b")
+	FN("_ZdlPv", "jmp free@plt")
+	FN("_ZdlPvm", "test %rdi,%rdi\n je 1f\n call internal\n1: ret") DATA;
+
+/* As in libstdc++ and a malloc in one static program. */
+static const char libstdcxx_like[] = BASE
+	FN("_Znwm", "push %rbx\n mov $1,%ebx\n test %rdi,%rdi\n cmovne %rdi,%rbx\n"
+		    "1: mov %rbx,%rdi\n call malloc\n test %rax,%rax\n je 2f\n pop %rbx\n ret\n"
+		    "2: call handler\n test %rax,%rax\n je 3f\n call *%rax\n jmp 1b\n"
+		    "3: call throw\n mov %rax,%rdi\n call throw")
+	FN("handler", "ret") FN("throw", "ret")
+	FN("_ZdlPv", "jmp free") DATA;
+
+/* malloc is operator new: it does not throw then. */
+static const char same_lib[] = BASE ".globl _Znwm, _ZdlPv\n.set _Znwm, malloc\n.set _ZdlPv, free\n"
+	DATA;
+
 /* clang-format on */
+
+TEST(what_may_throw_has_its_result_at_its_returns)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(new_lib, ASM_LIB_SHARED, &file, &set), 0);
+	CHECK_EQ(asm_lib_get(&set, "_Znwm")->fn, HB_FN_NEW);
+	CHECK_EQ(asm_lib_get(&set, "_Znwm")->flags, HB_COOKIE_AT_RETS);
+	CHECK(!asm_lib_get(&set, "_Znwm")->silent);
+	CHECK_STR(asm_lib_get(&set, "_Znam")->silent, "jumps to operator new");
+	CHECK(!asm_lib_get(&set, "_Znam")->holds_calls);
+	/* its own, the fallback's, and that of what the fallback jumps to */
+	CHECK_EQ(set.ret_cnt, 3);
+	CHECK(set.rets[0].off > asm_lib_get(&set, "free")->off);
+	CHECK(set.rets[2].off > asm_lib_get(&set, "_Znwm")->off);
+	CHECK(set.rets[2].off < asm_lib_get(&set, "_Znam")->off);
+	/* calls malloc again when there was no memory: nested */
+	CHECK(asm_lib_part(&set, "_Znwm") && asm_lib_part(&set, "_Znwm")->holds_calls);
+	CHECK_STR(asm_lib_get(&set, "_ZdlPv")->silent, "jumps to free");
+	CHECK_EQ(asm_lib_get(&set, "_ZdlPvm")->fn, HB_FN_FREE);
+	CHECK(!asm_lib_get(&set, "_ZdlPvm")->silent);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
+
+TEST(what_cannot_be_followed_has_no_result)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(new_lib, ASM_LIB_SHARED, &file, &set), 0);
+	CHECK_EQ(asm_lib_get(&set, "_ZnwmRKSt9nothrow_t")->flags, HB_COOKIE_NO_RESULT);
+	CHECK(!asm_lib_get(&set, "_ZnwmRKSt9nothrow_t")->silent);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
+
+TEST(an_operator_new_upon_malloc_is_left_to_malloc)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(libstdcxx_like, ASM_LIB_STATIC, &file, &set), 0);
+	CHECK_STR(asm_lib_get(&set, "_Znwm")->silent, "calls one that is");
+	CHECK(!asm_lib_get(&set, "_Znwm")->holds_calls);
+	CHECK_STR(asm_lib_get(&set, "_ZdlPv")->silent, "jumps to free");
+	CHECK_EQ(set.ret_cnt, 0);
+	allocators_clear(&set);
+	elf_file_free(file);
+	CHECK_EQ(asm_lib_find(new_lib, ASM_LIB_SHARED, &file, &set), 0);
+	CHECK_STR(asm_lib_get(&set, "_ZnwmSt11align_val_t")->silent, "calls one that is");
+	CHECK(!asm_lib_get(&set, "_ZnwmSt11align_val_t")->holds_calls);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
+
+TEST(an_operator_new_at_the_address_of_malloc_is_malloc)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(same_lib, ASM_LIB_SHARED, &file, &set), 0);
+	CHECK_EQ(set.cnt, 2);
+	CHECK_EQ(asm_lib_get(&set, "malloc")->fn, HB_FN_MALLOC);
+	CHECK_EQ(asm_lib_get(&set, "malloc")->flags, 0);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
 
 TEST(finds_names_kinds_and_extents)
 {
@@ -247,7 +345,7 @@ TEST(mutated_files_are_survived)
 		if (elf_file_open_memory(copy, copied, "mutated", &file))
 			continue;
 		if (!allocators_find(file, &set)) {
-			CHECK(set.cnt >= 2 && set.cnt <= HB_WRAPPER_MAX);
+			CHECK(set.cnt >= 2 && set.cnt <= ALLOCATORS_FN_MAX);
 			allocators_clear(&set);
 		}
 		elf_file_free(file);
@@ -277,10 +375,11 @@ static void describe(const struct allocators_set *set, char *text, size_t bytes)
 	for (size_t i = 0; i < set->cnt && len < bytes; i++)
 		if (!set->fns[i].silent)
 			len += (size_t)snprintf(
-				text + len, bytes - len, "%s%s%s%s", len ? " " : "",
+				text + len, bytes - len, "%s%s%s%s%s", len ? " " : "",
 				set->fns[i].name,
 				set->fns[i].flags & HB_COOKIE_DEFER_NULL ? "(null)" : "",
-				set->fns[i].flags & HB_COOKIE_DEFER_ALIGN ? "(align)" : "");
+				set->fns[i].flags & HB_COOKIE_DEFER_ALIGN ? "(align)" : "",
+				set->fns[i].flags & HB_COOKIE_AT_RETS ? "(rets)" : "");
 }
 
 TEST(the_running_libc)
@@ -311,14 +410,21 @@ TEST(installed_allocators)
 	} known[] = {
 		{"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
 		 "1d5163c246dc9cd2b4d339f2ac42efd95c6e0ae1",
-		 "malloc posix_memalign aligned_alloc calloc free memalign valloc realloc"},
+		 "malloc posix_memalign aligned_alloc calloc free memalign valloc realloc "
+		 "_Znwm(rets) _ZnwmRKSt9nothrow_t(rets) _ZdlPvm _ZdaPvm _ZdlPvmSt11align_val_t "
+		 "_ZdaPvmSt11align_val_t"},
 		{"/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
 		 "39dfd4a5855703fa6c2469749282f75b18a1aa66",
-		 "free calloc realloc malloc memalign posix_memalign"},
+		 "free _ZdlPvm _ZdlPvRKSt9nothrow_t _ZdlPvSt11align_val_t _ZdlPvmSt11align_val_t "
+		 "_ZdlPvSt11align_val_tRKSt9nothrow_t calloc realloc _Znwm(rets) "
+		 "_ZnwmSt11align_val_t(rets) _ZnwmRKSt9nothrow_t(rets) "
+		 "_ZnwmSt11align_val_tRKSt9nothrow_t(rets) malloc memalign posix_memalign"},
 		{"/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
 		 "d07f4e7dc9a039fcbe7747f416476bd65cb48e8b",
 		 "valloc posix_memalign aligned_alloc pvalloc reallocarray memalign malloc free "
-		 "calloc realloc"},
+		 "calloc realloc _Znwm(rets) _ZnwmRKSt9nothrow_t(rets) _ZnamRKSt9nothrow_t(rets) "
+		 "_ZnwmSt11align_val_t(rets) _ZnwmSt11align_val_tRKSt9nothrow_t(rets) "
+		 "_ZnamSt11align_val_tRKSt9nothrow_t(rets)"},
 		{"/usr/lib/x86_64-linux-musl/libc.so", "54d00df44fce62f541ca62b56bdef5bf31ff077c",
 		 "calloc free malloc aligned_alloc posix_memalign realloc _dl_debug_state"},
 	};
@@ -326,7 +432,7 @@ TEST(installed_allocators)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct allocators_set set = {};
 		struct elf_file *file;
-		char text[256], id[2 * ELF_FILE_BUILD_ID_MAX + 1] = "";
+		char text[512], id[2 * ELF_FILE_BUILD_ID_MAX + 1] = "";
 		const uint8_t *bytes;
 		size_t len;
 		int ret = find_installed(known[i].path, &file, &set);
@@ -384,7 +490,7 @@ TEST(drop_frames_names_the_allocator_and_nothing_else)
 	regex_t regex;
 
 	/* As pprof's RemoveUninteresting does; the expression is plain enough for POSIX, too. */
-	CHECK(asprintf(&anchored, "^(%s)$", allocators_drop_frames()) > 0);
+	CHECK(asprintf(&anchored, "^(%s)$", alloc_names_drop_frames()) > 0);
 	CHECK_EQ(regcomp(&regex, anchored, REG_EXTENDED | REG_NOSUB), 0);
 	CHECK_EQ(count_matches(&regex, dropped, true, last), 31);
 	CHECK_STR(last, "");
