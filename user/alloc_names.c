@@ -36,6 +36,15 @@ static const struct name {
 	{"cfree", HB_FN_FREE, NULL},
 	{"free_sized", HB_FN_FREE, NULL},
 	{"free_aligned_sized", HB_FN_FREE, NULL},
+	/*
+	 * jemalloc's own: (size, flags), (ptr, size, flags), (ptr, ...). Not xallocx, which resizes
+	 * in place: the object goes on to count with the size that it was made with. nallocx makes
+	 * nothing.
+	 */
+	{"mallocx", HB_FN_MALLOC, NULL},
+	{"rallocx", HB_FN_REALLOC, NULL},
+	{"dallocx", HB_FN_FREE, NULL},
+	{"sdallocx", HB_FN_FREE, NULL},
 	/* operator new, operator new[]: plain, nothrow, aligned, aligned and nothrow */
 	{"_Znwm", HB_FN_NEW, NULL},
 	{"_Znam", HB_FN_NEW, NULL},
@@ -99,7 +108,8 @@ const char *alloc_names_drop_frames(void)
 {
 	return "(__libc_|__GI_|__GI___libc_|__|__interceptor_|je_|tc_|mi_)?"
 	       "(malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|memalign|"
-	       "aligned_alloc|valloc|pvalloc|free_sized|free_aligned_sized)|"
+	       "aligned_alloc|valloc|pvalloc|free_sized|free_aligned_sized|"
+	       "mallocx|rallocx|dallocx|sdallocx)|"
 	       "_mid_memalign|"
 	       "operator (new|delete)(\\[\\])?(\\(.*\\))?|"
 	       "_Zn[wa]m.*|_Zd[la]Pv.*";

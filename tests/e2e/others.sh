@@ -79,6 +79,7 @@ for tier in session multi perf; do
 		eval "test_bad_alloc_${name}_${tier}_sampled() { bad_alloc $name $tier 512K; }"
 	done
 	eval "test_bad_alloc_glibc_$tier() { bad_alloc glibc $tier 1; }"
+	eval "test_family_x_$tier() { check $tier jemalloc family_x; }"
 done
 
 for name in jemalloc tcmalloc mimalloc; do
@@ -88,6 +89,11 @@ done
 
 test_bad_alloc_glibc_sampled() {
 	bad_alloc glibc session 512K
+}
+
+test_family_x_allocs() {
+	options=(-t allocs)
+	check session jemalloc family_x
 }
 
 # The libraries' operator new stays without a return probe; what its end costs is said.
