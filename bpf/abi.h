@@ -26,6 +26,7 @@
 	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                   \
 	X(VALLOC, "valloc")	/* (size), whole pages: valloc, pvalloc */                         \
 	X(NEW, "operator new")	/* (size, ...): any form; may throw */                             \
+	X(NEW_N, "new_n")	/* (number, size); may throw */                                    \
 	X(FREE, "free")		/* (ptr, ...): free, cfree, free_sized, operator delete */         \
 	X(LINKER, "_dl_debug_state")
 

@@ -102,6 +102,7 @@ static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct 
 		call->size = a;
 		break;
 	case HB_FN_CALLOC:
+	case HB_FN_NEW_N:
 		if (!mul(a, b, &call->size))
 			return false;
 		break;

@@ -45,13 +45,13 @@ _heapbpf() {
 	--max-overhead)
 		mapfile -t answers < <(compgen -W "5 10 20 none" -- "$word")
 		;;
-	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth) ;;
+	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth | --symbol-prefix) ;;
 	*)
 		if [[ $word == -* ]]; then
 			mapfile -t answers < <(compgen -W "-p --pid -c --command -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
 				--max-sites --max-live --max-depth --max-overhead --preserve-status
-				-h --help --version" -- "$word")
+				--symbol-prefix -h --help --version" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")
 		fi

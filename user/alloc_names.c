@@ -10,8 +10,17 @@
 #include "alloc_names.h"
 
 #include "cleanup.h"
+#include "vec.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <string.h>
+
+/*
+ * What allocators put before the names of their functions: jemalloc, by itself and in Rust programs
+ * of two ages; tcmalloc; mimalloc. A plain name is the better one.
+ */
+static const char *const known_prefixes[] = {"", "je_", "_rjem_", "_rjem_je_", "tc_", "mi_"};
 
 /* By meaning; see struct alloc_name for the order and the fallbacks. */
 static const struct name {
@@ -22,73 +31,156 @@ static const struct name {
 	 * counts itself.
 	 */
 	const char *fallback;
+	bool only_prefixed; /* means nothing of the kind by itself */
 } names[] = {
-	{"malloc", HB_FN_MALLOC, NULL},
-	{"calloc", HB_FN_CALLOC, "__libc_calloc"},
-	{"realloc", HB_FN_REALLOC, "__libc_realloc"},
-	{"reallocarray", HB_FN_REALLOCARRAY, "__libc_reallocarray"},
-	{"posix_memalign", HB_FN_POSIX_MEMALIGN, "__posix_memalign"},
-	{"memalign", HB_FN_MEMALIGN, "__libc_memalign"},
-	{"aligned_alloc", HB_FN_MEMALIGN, NULL},
-	{"valloc", HB_FN_VALLOC, "__libc_valloc"},
-	{"pvalloc", HB_FN_VALLOC, "__libc_pvalloc"},
-	{"free", HB_FN_FREE, NULL},
-	{"cfree", HB_FN_FREE, NULL},
-	{"free_sized", HB_FN_FREE, NULL},
-	{"free_aligned_sized", HB_FN_FREE, NULL},
+	{"malloc", HB_FN_MALLOC, NULL, false},
+	{"calloc", HB_FN_CALLOC, "__libc_calloc", false},
+	{"realloc", HB_FN_REALLOC, "__libc_realloc", false},
+	{"reallocarray", HB_FN_REALLOCARRAY, "__libc_reallocarray", false},
+	{"posix_memalign", HB_FN_POSIX_MEMALIGN, "__posix_memalign", false},
+	{"memalign", HB_FN_MEMALIGN, "__libc_memalign", false},
+	{"aligned_alloc", HB_FN_MEMALIGN, NULL, false},
+	{"valloc", HB_FN_VALLOC, "__libc_valloc", false},
+	{"pvalloc", HB_FN_VALLOC, "__libc_pvalloc", false},
+	{"free", HB_FN_FREE, NULL, false},
+	{"cfree", HB_FN_FREE, NULL, false},
+	{"free_sized", HB_FN_FREE, NULL, false},
+	{"free_aligned_sized", HB_FN_FREE, NULL, false},
 	/*
 	 * jemalloc's own: (size, flags), (ptr, size, flags), (ptr, ...). Not xallocx, which resizes
 	 * in place: the object goes on to count with the size that it was made with. nallocx makes
 	 * nothing.
 	 */
-	{"mallocx", HB_FN_MALLOC, NULL},
-	{"rallocx", HB_FN_REALLOC, NULL},
-	{"dallocx", HB_FN_FREE, NULL},
-	{"sdallocx", HB_FN_FREE, NULL},
+	{"mallocx", HB_FN_MALLOC, NULL, false},
+	{"rallocx", HB_FN_REALLOC, NULL, false},
+	{"dallocx", HB_FN_FREE, NULL, false},
+	{"sdallocx", HB_FN_FREE, NULL, false},
+	{"reallocf", HB_FN_REALLOC, NULL, false},
 	/* operator new, operator new[]: plain, nothrow, aligned, aligned and nothrow */
-	{"_Znwm", HB_FN_NEW, NULL},
-	{"_Znam", HB_FN_NEW, NULL},
-	{"_ZnwmRKSt9nothrow_t", HB_FN_NEW, NULL},
-	{"_ZnamRKSt9nothrow_t", HB_FN_NEW, NULL},
-	{"_ZnwmSt11align_val_t", HB_FN_NEW, NULL},
-	{"_ZnamSt11align_val_t", HB_FN_NEW, NULL},
-	{"_ZnwmSt11align_val_tRKSt9nothrow_t", HB_FN_NEW, NULL},
-	{"_ZnamSt11align_val_tRKSt9nothrow_t", HB_FN_NEW, NULL},
+	{"_Znwm", HB_FN_NEW, NULL, false},
+	{"_Znam", HB_FN_NEW, NULL, false},
+	{"_ZnwmRKSt9nothrow_t", HB_FN_NEW, NULL, false},
+	{"_ZnamRKSt9nothrow_t", HB_FN_NEW, NULL, false},
+	{"_ZnwmSt11align_val_t", HB_FN_NEW, NULL, false},
+	{"_ZnamSt11align_val_t", HB_FN_NEW, NULL, false},
+	{"_ZnwmSt11align_val_tRKSt9nothrow_t", HB_FN_NEW, NULL, false},
+	{"_ZnamSt11align_val_tRKSt9nothrow_t", HB_FN_NEW, NULL, false},
 	/* operator delete, operator delete[]: the same, and sized */
-	{"_ZdlPv", HB_FN_FREE, NULL},
-	{"_ZdaPv", HB_FN_FREE, NULL},
-	{"_ZdlPvm", HB_FN_FREE, NULL},
-	{"_ZdaPvm", HB_FN_FREE, NULL},
-	{"_ZdlPvRKSt9nothrow_t", HB_FN_FREE, NULL},
-	{"_ZdaPvRKSt9nothrow_t", HB_FN_FREE, NULL},
-	{"_ZdlPvSt11align_val_t", HB_FN_FREE, NULL},
-	{"_ZdaPvSt11align_val_t", HB_FN_FREE, NULL},
-	{"_ZdlPvmSt11align_val_t", HB_FN_FREE, NULL},
-	{"_ZdaPvmSt11align_val_t", HB_FN_FREE, NULL},
-	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", HB_FN_FREE, NULL},
-	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", HB_FN_FREE, NULL},
+	{"_ZdlPv", HB_FN_FREE, NULL, false},
+	{"_ZdaPv", HB_FN_FREE, NULL, false},
+	{"_ZdlPvm", HB_FN_FREE, NULL, false},
+	{"_ZdaPvm", HB_FN_FREE, NULL, false},
+	{"_ZdlPvRKSt9nothrow_t", HB_FN_FREE, NULL, false},
+	{"_ZdaPvRKSt9nothrow_t", HB_FN_FREE, NULL, false},
+	{"_ZdlPvSt11align_val_t", HB_FN_FREE, NULL, false},
+	{"_ZdaPvSt11align_val_t", HB_FN_FREE, NULL, false},
+	{"_ZdlPvmSt11align_val_t", HB_FN_FREE, NULL, false},
+	{"_ZdaPvmSt11align_val_t", HB_FN_FREE, NULL, false},
+	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", HB_FN_FREE, NULL, false},
+	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", HB_FN_FREE, NULL, false},
+	/*
+	 * mimalloc's own, and operator new and delete of mimalloc and tcmalloc as C functions. Not
+	 * mi_new_realloc, mi_reallocarr and the like, which call others of these; mi_expand, which
+	 * resizes in place; mi_heap_*: whole heaps end at once; mi_strdup and so on, upon those.
+	 */
+	{"zalloc", HB_FN_MALLOC, NULL, true},
+	{"malloc_small", HB_FN_MALLOC, NULL, true},
+	{"zalloc_small", HB_FN_MALLOC, NULL, true},
+	{"malloc_aligned", HB_FN_MALLOC, NULL, true},
+	{"malloc_aligned_at", HB_FN_MALLOC, NULL, true},
+	{"zalloc_aligned", HB_FN_MALLOC, NULL, true},
+	{"zalloc_aligned_at", HB_FN_MALLOC, NULL, true},
+	{"malloc_skip_new_handler", HB_FN_MALLOC, NULL, true},
+	{"mallocn", HB_FN_CALLOC, NULL, true},
+	{"calloc_aligned", HB_FN_CALLOC, NULL, true},
+	{"calloc_aligned_at", HB_FN_CALLOC, NULL, true},
+	{"rezalloc", HB_FN_REALLOC, NULL, true},
+	{"realloc_aligned", HB_FN_REALLOC, NULL, true},
+	{"realloc_aligned_at", HB_FN_REALLOC, NULL, true},
+	{"rezalloc_aligned", HB_FN_REALLOC, NULL, true},
+	{"rezalloc_aligned_at", HB_FN_REALLOC, NULL, true},
+	{"reallocn", HB_FN_REALLOCARRAY, NULL, true},
+	{"recalloc", HB_FN_REALLOCARRAY, NULL, true},
+	{"recalloc_aligned", HB_FN_REALLOCARRAY, NULL, true},
+	{"recalloc_aligned_at", HB_FN_REALLOCARRAY, NULL, true},
+	{"new", HB_FN_NEW, NULL, true},
+	{"new_nothrow", HB_FN_NEW, NULL, true},
+	{"new_aligned", HB_FN_NEW, NULL, true},
+	{"new_aligned_nothrow", HB_FN_NEW, NULL, true},
+	{"newarray", HB_FN_NEW, NULL, true},
+	{"newarray_nothrow", HB_FN_NEW, NULL, true},
+	{"newarray_aligned", HB_FN_NEW, NULL, true},
+	{"newarray_aligned_nothrow", HB_FN_NEW, NULL, true},
+	{"new_n", HB_FN_NEW_N, NULL, true},
+	{"delete", HB_FN_FREE, NULL, true},
+	{"delete_nothrow", HB_FN_FREE, NULL, true},
+	{"delete_sized", HB_FN_FREE, NULL, true},
+	{"delete_aligned", HB_FN_FREE, NULL, true},
+	{"delete_sized_aligned", HB_FN_FREE, NULL, true},
+	{"delete_aligned_nothrow", HB_FN_FREE, NULL, true},
+	{"deletearray", HB_FN_FREE, NULL, true},
+	{"deletearray_nothrow", HB_FN_FREE, NULL, true},
+	{"deletearray_sized", HB_FN_FREE, NULL, true},
+	{"deletearray_aligned", HB_FN_FREE, NULL, true},
+	{"deletearray_sized_aligned", HB_FN_FREE, NULL, true},
+	{"deletearray_aligned_nothrow", HB_FN_FREE, NULL, true},
+	{"free_size", HB_FN_FREE, NULL, true},
+	{"free_size_aligned", HB_FN_FREE, NULL, true},
+	{"free_aligned", HB_FN_FREE, NULL, true},
 	/* glibc calls it at the beginning and end of dlopen and dlclose; musl at the end of dlopen.
 	 */
-	{"_dl_debug_state", HB_FN_LINKER, NULL},
+	{"_dl_debug_state", HB_FN_LINKER, NULL, false},
 };
-_Static_assert(HB_FN_CNT == 10, "a new function needs names here");
+_Static_assert(HB_FN_CNT == 11, "a new function needs names here");
 
-bool alloc_names_find(const char *symbol, struct alloc_name *out)
+/* The row of a name without its prefix, -1: none. `prefixed`: it had one. */
+static int find_name(const char *symbol, bool prefixed, bool *fallback)
 {
-	for (unsigned i = 0; i < ARRAY_CNT(names); i++) {
-		bool real = !strcmp(names[i].name, symbol);
-
-		if (!real && (!names[i].fallback || strcmp(names[i].fallback, symbol)))
-			continue;
-		*out = (struct alloc_name){
-			.fn = names[i].fn,
-			.rank = i,
-			.fallback = !real,
-			.is_malloc = real && !strcmp(names[i].name, "malloc"),
-			.is_free = real && !strcmp(names[i].name, "free"),
-		};
-		return true;
+	for (size_t i = 0; i < ARRAY_CNT(names); i++) {
+		*fallback = !prefixed && names[i].fallback && !strcmp(names[i].fallback, symbol);
+		if (*fallback ||
+		    (!strcmp(names[i].name, symbol) &&
+		     (prefixed ? names[i].fn != HB_FN_LINKER : !names[i].only_prefixed)))
+			return (int)i;
 	}
+	return -1;
+}
+
+/* Looks up a name that must have the prefix number `number`. */
+static bool find_with(const char *symbol, const char *prefix, unsigned number,
+		      struct alloc_name *out)
+{
+	size_t len = strlen(prefix);
+	bool fallback;
+	int row;
+
+	if (strncmp(symbol, prefix, len) != 0)
+		return false;
+	row = find_name(symbol + len, number > 0, &fallback);
+	if (row < 0)
+		return false;
+	*out = (struct alloc_name){
+		.fn = names[row].fn,
+		.rank = number * (unsigned)ARRAY_CNT(names) + (unsigned)row,
+		.fallback = fallback,
+		.prefix = number,
+		.is_malloc = !fallback && !strcmp(names[row].name, "malloc"),
+		.is_free = !fallback && !strcmp(names[row].name, "free"),
+	};
+	return true;
+}
+
+bool alloc_names_find(const char *symbol, const struct alloc_prefixes *prefixes,
+		      struct alloc_name *out)
+{
+	unsigned number = 0;
+
+	for (size_t i = 0; i < ARRAY_CNT(known_prefixes); i++)
+		if (find_with(symbol, known_prefixes[i], number++, out))
+			return true;
+	for (size_t i = 0; prefixes && i < prefixes->cnt; i++)
+		if (find_with(symbol, prefixes->names[i], number++, out))
+			return true;
 	return false;
 }
 
@@ -96,7 +188,44 @@ int alloc_names_fn(const char *symbol)
 {
 	struct alloc_name name;
 
-	return alloc_names_find(symbol, &name) ? (int)name.fn : -1;
+	return alloc_names_find(symbol, NULL, &name) ? (int)name.fn : -1;
+}
+
+/* Can it begin a C name, or go on in one? */
+static bool is_name(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] != '_' && !isalnum((unsigned char)text[i]))
+			return false;
+	return len > 0;
+}
+
+int alloc_prefixes_add(struct alloc_prefixes *prefixes, const char *text)
+{
+	for (;;) {
+		size_t len = strcspn(text, ",");
+
+		if (!is_name(text, len) ||
+		    prefixes->cnt + ARRAY_CNT(known_prefixes) == ALLOC_PREFIX_MAX)
+			return -EINVAL;
+		if (vec_reserve(&prefixes->names, &prefixes->cap, prefixes->cnt + 1))
+			return -ENOMEM;
+		prefixes->names[prefixes->cnt] = strndup(text, len);
+		if (!prefixes->names[prefixes->cnt])
+			return -ENOMEM;
+		prefixes->cnt++;
+		if (!text[len])
+			return 0;
+		text += len + 1;
+	}
+}
+
+void alloc_prefixes_clear(struct alloc_prefixes *prefixes)
+{
+	for (size_t i = 0; i < prefixes->cnt; i++)
+		free(prefixes->names[i]);
+	free(prefixes->names);
+	*prefixes = (struct alloc_prefixes){};
 }
 
 /*
@@ -106,10 +235,11 @@ int alloc_names_fn(const char *symbol)
  */
 const char *alloc_names_drop_frames(void)
 {
-	return "(__libc_|__GI_|__GI___libc_|__|__interceptor_|je_|tc_|mi_)?"
+	return "(__libc_|__GI_|__GI___libc_|__|__interceptor_|je_|_rjem_|_rjem_je_|tc_|mi_)?"
 	       "(malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|memalign|"
 	       "aligned_alloc|valloc|pvalloc|free_sized|free_aligned_sized|"
 	       "mallocx|rallocx|dallocx|sdallocx)|"
+	       "(mi|tc)_(new|delete|free|malloc|calloc|zalloc|realloc|rezalloc|recalloc)[a-z_]*|"
 	       "_mid_memalign|"
 	       "operator (new|delete)(\\[\\])?(\\(.*\\))?|"
 	       "_Zn[wa]m.*|_Zd[la]Pv.*";

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define ALLOC_PREFIX_MAX 64
+
 /* What a name says. */
 struct alloc_name {
 	enum hb_fn fn;
@@ -19,13 +21,33 @@ struct alloc_name {
 	 */
 	unsigned rank;
 	bool fallback;
-	bool is_malloc, is_free; /* what makes a file an allocator */
+	unsigned prefix;	 /* number of its prefix, below ALLOC_PREFIX_MAX; 0: none */
+	bool is_malloc, is_free; /* what makes a file an allocator, if one prefix has both */
 };
 
-/* Looks up the name of a symbol, without a version. False: it is no allocator's. */
-bool alloc_names_find(const char *symbol, struct alloc_name *out);
+/* Prefixes beside those that are known (je_ and so on). Zeroed: none. */
+struct alloc_prefixes {
+	char **names; /* owned, and each of them */
+	size_t cnt, cap;
+};
 
-/* The enum hb_fn of a name, -1: none. */
+/*
+ * Adds those in `text`, a list with commas. 0, -EINVAL (one that is empty or has characters that no
+ * C name has, or too many), -ENOMEM; what was added before such a one stays.
+ */
+int alloc_prefixes_add(struct alloc_prefixes *prefixes, const char *text);
+
+/* Frees and empties. */
+void alloc_prefixes_clear(struct alloc_prefixes *prefixes);
+
+/*
+ * Looks up the name of a symbol, without a version: plain, with a known prefix, or with one of
+ * `prefixes` (NULL: none). False: it is no allocator's.
+ */
+bool alloc_names_find(const char *symbol, const struct alloc_prefixes *prefixes,
+		      struct alloc_name *out);
+
+/* The enum hb_fn of a name, with no or a known prefix; -1: none. */
 int alloc_names_fn(const char *symbol);
 
 /*

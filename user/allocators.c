@@ -19,7 +19,8 @@
  *
  * An operator new that calls another entry point for all of its memory (libstdc++'s in a static
  * program; jemalloc's aligned forms) is left to that one: a return probe there costs less than what
- * an operator new needs.
+ * an operator new needs. So is a function with a prefix that does so in another file: a program's
+ * own mi_malloc upon malloc, which only looks like mimalloc's.
  */
 #include "allocators.h"
 
@@ -55,9 +56,10 @@ struct candidate {
 
 struct search {
 	const struct elf_file *file;
+	const struct alloc_prefixes *prefixes;
 	struct candidate *candidates; /* owned */
 	size_t cnt, cap;
-	bool has_malloc, has_free;
+	uint64_t have_malloc, have_free; /* masks of prefixes */
 };
 
 static int note_symbol(const struct elf_symbol *symbol, void *data)
@@ -67,7 +69,7 @@ static int note_symbol(const struct elf_symbol *symbol, void *data)
 	int ret;
 
 	/* An ifunc's address is its resolver's; which function it picks the file does not say. */
-	if (symbol->ifunc || !alloc_names_find(symbol->name, &name) ||
+	if (symbol->ifunc || !alloc_names_find(symbol->name, search->prefixes, &name) ||
 	    !elf_file_text_room(search->file, symbol->vma))
 		return 0;
 	ret = vec_reserve(&search->candidates, &search->cap, search->cnt + 1);
@@ -76,8 +78,8 @@ static int note_symbol(const struct elf_symbol *symbol, void *data)
 	search->candidates[search->cnt] = (struct candidate){name, symbol->name, symbol->vma,
 							     symbol->size_bytes, search->cnt};
 	search->cnt++;
-	search->has_malloc |= name.is_malloc;
-	search->has_free |= name.is_free;
+	search->have_malloc |= (uint64_t)name.is_malloc << name.prefix;
+	search->have_free |= (uint64_t)name.is_free << name.prefix;
 	return 0;
 }
 
@@ -129,6 +131,7 @@ static void collect(struct search *search, struct allocators_set *set)
 		fn->name = it->symbol;
 		fn->vma = it->vma;
 		fn->size_bytes = it->size_bytes;
+		fn->prefixed = it->name.prefix > 0;
 		set->cnt++;
 	}
 }
@@ -150,16 +153,21 @@ static enum hb_fn lowest_fn(uint32_t mask)
 	return (enum hb_fn)__builtin_ctz(mask);
 }
 
+static bool may_throw(enum hb_fn fn)
+{
+	return fn == HB_FN_NEW || fn == HB_FN_NEW_N;
+}
+
 /* The rule of the table at the top of the file. */
 static void settle_nesting(struct allocators_fn *fn, const struct tail_calls_result *found)
 {
-	bool throws = fn->fn == HB_FN_NEW;
+	bool throws = may_throw(fn->fn);
 
 	fn->holds_calls = true;
 	if (found->always && (throws || !found->calls)) {
 		fn->silent = jumps_to[lowest_fn(found->jumps)];
 		fn->holds_calls = found->calls;
-	} else if (throws && found->hands_over) {
+	} else if (found->hands_over && (throws || (fn->prefixed && found->calls_out))) {
 		fn->silent = "calls one that is";
 		fn->holds_calls = false;
 	} else if (fn->fn == HB_FN_REALLOC && found->jumps & 1 << HB_FN_MALLOC) {
@@ -190,7 +198,7 @@ static int add_ret(const struct elf_file *file, struct allocators_set *set, uint
 static int settle_result(const struct elf_file *file, struct allocators_set *set,
 			 struct allocators_fn *fn, const struct tail_calls_result *found)
 {
-	if (fn->fn != HB_FN_NEW || fn->silent)
+	if (!may_throw(fn->fn) || fn->silent)
 		return 0;
 	fn->flags |= found->followed ? HB_COOKIE_AT_RETS : HB_COOKIE_NO_RESULT;
 	for (size_t i = 0; i < found->ret_cnt && found->followed; i++) {
@@ -267,9 +275,10 @@ static int compare_rets(const void *a, const void *b)
 
 DEFINE_CLEANUP(set, struct allocators_set, allocators_clear)
 
-int allocators_find(const struct elf_file *file, struct allocators_set *out)
+int allocators_find(const struct elf_file *file, const struct alloc_prefixes *prefixes,
+		    struct allocators_set *out)
 {
-	struct search search = {.file = file};
+	struct search search = {.file = file, .prefixes = prefixes};
 	_cleanup_free_ struct candidate *candidates = NULL;
 	struct allocators_set set = {};
 	_cleanup_(cleanup_set) struct allocators_set *owned = &set;
@@ -279,7 +288,7 @@ int allocators_find(const struct elf_file *file, struct allocators_set *out)
 	candidates = search.candidates;
 	if (ret)
 		return ret;
-	set.is_allocator = search.has_malloc && search.has_free && !is_dynamic_linker(file);
+	set.is_allocator = search.have_malloc & search.have_free && !is_dynamic_linker(file);
 	set.fns = calloc(ALLOCATORS_FN_MAX, sizeof(*set.fns));
 	if (!set.fns)
 		return -ENOMEM;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct alloc_prefixes;
 struct elf_file;
 
 /* One entry point: one address, whatever the number of names. */
@@ -23,6 +24,7 @@ struct allocators_fn {
 	uint64_t size_bytes; /* extent in the file; at least 1 */
 	uint32_t flags;	     /* HB_COOKIE_DEFER_*, HB_COOKIE_AT_RETS, HB_COOKIE_NO_RESULT */
 	const char *silent;  /* not NULL: not probed, because it... ("jumps to realloc"); static */
+	bool prefixed;	     /* its name has a prefix */
 	bool holds_calls;    /* calls made from inside are nested */
 };
 
@@ -44,16 +46,18 @@ struct allocators_set {
 	size_t cnt;
 	struct allocators_ret *rets; /* owned; sorted by off, none twice; of all with AT_RETS */
 	size_t ret_cnt, ret_cap;
-	bool is_allocator; /* has at least malloc and free; else only HB_FN_LINKER */
+	bool is_allocator; /* has at least malloc and free, by one prefix; else only HB_FN_LINKER */
 };
 
 /*
  * Finds the malloc family and operator new and delete in `file`: a library, a program that brings
- * its own, or a static one that still has its symbols; and the hook of the dynamic linker, whose
- * private malloc is none of it. 0 and *out, not empty (clear with allocators_clear()), -ENOENT
- * (nothing of that in there), -ENOMEM. *out untouched on failure.
+ * its own, or a static one that still has its symbols; their names plain or with a prefix, a known
+ * one or one of `prefixes` (NULL: none); and the hook of the dynamic linker, whose private malloc
+ * is none of it. 0 and *out, not empty (clear with allocators_clear()), -ENOENT (nothing of that in
+ * there), -ENOMEM. *out untouched on failure.
  */
-int allocators_find(const struct elf_file *file, struct allocators_set *out);
+int allocators_find(const struct elf_file *file, const struct alloc_prefixes *prefixes,
+		    struct allocators_set *out);
 
 /* Frees and empties the set; a zeroed struct is empty. */
 void allocators_clear(struct allocators_set *set);

@@ -58,7 +58,8 @@ static void show_rets(const struct allocators_set *set, bool track_live)
 		       "return of new", set->rets[i].vma, "ret");
 }
 
-static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache *cache)
+static enum opts_exit check_target(pid_t tgid, bool track_live,
+				   const struct alloc_prefixes *prefixes, struct elf_cache *cache)
 {
 	struct target *target _cleanup_(cleanup_target) = NULL;
 	struct probes probes _cleanup_(probes_clear) = {};
@@ -70,7 +71,7 @@ static enum opts_exit check_target(pid_t tgid, bool track_live, struct elf_cache
 	if (err)
 		log_fail(-err, "cannot look into process %d", (int)tgid);
 	else
-		err = probes_plan(target, track_live, &probes);
+		err = probes_plan(target, track_live, prefixes, &probes);
 	if (!err && !target_has_allocator(target))
 		err = probes_explain_none(target);
 	if (err)
@@ -104,7 +105,7 @@ enum opts_exit check_run(const struct opts *opts)
 		return OPTS_EXIT_FAILED;
 	show_caps(&caps);
 	for (size_t i = 0; i < opts->tgid_cnt; i++)
-		if (check_target(opts->tgids[i], track_live, cache))
+		if (check_target(opts->tgids[i], track_live, &opts->prefixes, cache))
 			status = OPTS_EXIT_FAILED;
 	return status;
 }

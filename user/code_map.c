@@ -280,16 +280,16 @@ struct code_map_branch code_map_branch(const struct code_map *map, const cs_insn
 	return branch;
 }
 
-int code_map_call_fn(struct code_map *map, struct code_map_branch branch)
+struct code_map_branch code_map_call(struct code_map *map, struct code_map_branch branch)
 {
 	const cs_insn *insn;
 
 	if (branch.fn >= 0 || !branch.vma)
-		return branch.fn;
+		return branch;
 	insn = code_map_decode(map, branch.vma);
 	if (insn && insn->id == X86_INS_ENDBR64)
 		insn = code_map_decode(map, branch.vma + insn->size);
-	return insn && insn->id == X86_INS_JMP && branch_slot(map, insn)
-		       ? code_map_branch(map, insn).fn
-		       : -1;
+	if (insn && insn->id == X86_INS_JMP && branch_slot(map, insn))
+		return code_map_branch(map, insn);
+	return branch;
 }

@@ -48,14 +48,14 @@ csh code_map_decoder(const struct code_map *map);
 
 /*
  * The instruction at `vma`, with details; NULL if there is none. Belongs to the map; the next
- * call, or one of code_map_call_fn(), overwrites it.
+ * call, or one of code_map_call(), overwrites it.
  */
 const cs_insn *code_map_decode(struct code_map *map, uint64_t vma);
 
 /* What `insn`, a jump or a call, leads to: directly or through a GOT slot. */
 struct code_map_branch code_map_branch(const struct code_map *map, const cs_insn *insn);
 
-/* The entry point that a call of `branch` ends up in, a PLT stub between; -1: none. */
-int code_map_call_fn(struct code_map *map, struct code_map_branch branch);
+/* What a call of `branch` ends up in, a PLT stub between. */
+struct code_map_branch code_map_call(struct code_map *map, struct code_map_branch branch);
 
 #endif

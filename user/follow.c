@@ -49,7 +49,7 @@ static int refresh(struct session *session, struct target *target)
 static int attach(struct session *session, struct target *target, bool *any)
 {
 	struct probes probes _cleanup_(probes_clear) = {};
-	int err = probes_plan(target, session->track_live, &probes);
+	int err = probes_plan(target, session->track_live, &session->opts->prefixes, &probes);
 
 	*any = probes.cnt > 0;
 	if (err)

@@ -36,6 +36,7 @@ enum {
 	KEY_READY_FD,
 	KEY_TOP,
 	KEY_MAX_OVERHEAD,
+	KEY_SYMBOL_PREFIX,
 	KEY_MAX_STACKS,
 	KEY_MAX_SITES,
 	KEY_MAX_LIVE,
@@ -60,6 +61,8 @@ static const struct option_row rows[] = {
 	{'v', "verbose", NULL, "say more, with what libbpf says"},
 	{KEY_PRESERVE_STATUS, "preserve-status", NULL, "exit with the status of the program"},
 	{KEY_READY_FD, "ready-fd", "FD", "write a byte there when every probe is in place"},
+	{KEY_SYMBOL_PREFIX, "symbol-prefix", "PREFIX[,PREFIX]",
+	 "of an allocator's names, beside je_, _rjem_, tc_, mi_ and none"},
 	{KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
 	{KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
 	{KEY_MAX_LIVE, "max-live", "N",
@@ -258,6 +261,12 @@ static int parse_value(struct opts *opts, int key, const char *text)
 		return parse_count("top", text, 0, 100000, &opts->top);
 	case KEY_MAX_OVERHEAD:
 		return parse_overhead(opts, text);
+	case KEY_SYMBOL_PREFIX:
+		if (alloc_prefixes_add(&opts->prefixes, text))
+			return log_fail(0,
+					"--symbol-prefix %s: give what names begin with, like my_",
+					text);
+		return 0;
 	case KEY_MAX_STACKS:
 		return parse_count("max-stacks", text, 1, 1 << 22, &opts->max_stacks);
 	case KEY_MAX_SITES:
@@ -485,4 +494,5 @@ void opts_clear(struct opts *opts)
 	opts->tgids = NULL;
 	opts->command = NULL;
 	opts->tgid_cnt = 0;
+	alloc_prefixes_clear(&opts->prefixes);
 }

@@ -31,6 +31,7 @@ static const struct {
 	[HB_FN_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
 	[HB_FN_VALLOC] = {PROBE_PLAN_RDI, true},
 	[HB_FN_NEW] = {PROBE_PLAN_RDI, false}, /* may throw */
+	[HB_FN_NEW_N] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, false},
 	[HB_FN_FREE] = {PROBE_PLAN_RDI, false},
 	[HB_FN_LINKER] = {0, false},
 };
@@ -82,14 +83,15 @@ static int plan_file(struct probes_file *file, bool track_live)
  * -errno, logged.
  */
 static int add_file(struct probes *probes, size_t *cap, struct target *target,
-		    const struct procmap *map, bool track_live)
+		    const struct procmap *map, bool track_live,
+		    const struct alloc_prefixes *prefixes)
 {
 	struct probes_file file = {.map = map, .elf = map->elf};
 	int err;
 
 	if (!map->elf || target_file_find(target, map->elf))
 		return 0;
-	err = allocators_find(map->elf, &file.set);
+	err = allocators_find(map->elf, prefixes, &file.set);
 	if (err == -ENOENT)
 		return target_file_add(target, map->elf, false);
 	if (err)
@@ -109,7 +111,8 @@ static int add_file(struct probes *probes, size_t *cap, struct target *target,
 	return 0;
 }
 
-int probes_plan(struct target *target, bool track_live, struct probes *out)
+int probes_plan(struct target *target, bool track_live, const struct alloc_prefixes *prefixes,
+		struct probes *out)
 {
 	const struct procmaps *maps = &target->maps;
 	struct probes probes = {};
@@ -117,7 +120,7 @@ int probes_plan(struct target *target, bool track_live, struct probes *out)
 	int err = 0;
 
 	for (size_t i = 0; i < maps->cnt && !err; i++)
-		err = add_file(&probes, &cap, target, &maps->maps[i], track_live);
+		err = add_file(&probes, &cap, target, &maps->maps[i], track_live, prefixes);
 	if (err) {
 		probes_clear(&probes);
 		return err == -ENOMEM ? log_fail(ENOMEM, "cannot plan the probes of process %d",
@@ -150,7 +153,8 @@ int probes_explain_none(const struct target *target)
 	}
 	return log_fail(0,
 			"no malloc and free found in process %d (%s): its allocator has other "
-			"names or no symbols; use a build that is not stripped",
+			"names (see --symbol-prefix) or no symbols; use a build that is not "
+			"stripped",
 			(int)target->tgid, target->comm);
 }
 

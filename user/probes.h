@@ -40,10 +40,12 @@ struct probes {
 
 /*
  * Plans the probes of the files in the last scan of `target` that were not looked at before, and
- * remembers them there. `track_live`: frees and results are followed. 0 with *out, perhaps empty
+ * remembers them there. `track_live`: frees and results are followed; `prefixes`: as for
+ * allocators_find(). 0 with *out, perhaps empty
  * (probes_clear()), or -errno, logged.
  */
-int probes_plan(struct target *target, bool track_live, struct probes *out);
+int probes_plan(struct target *target, bool track_live, const struct alloc_prefixes *prefixes,
+		struct probes *out);
 
 /* Says why the last scan of `target` found no allocator and what to do; -errno. */
 int probes_explain_none(const struct target *target);

@@ -89,14 +89,16 @@ static void note_helper(struct scan *scan, const struct block *block, uint64_t v
 static bool on_call(struct scan *scan, const struct block *block)
 {
 	uint64_t at = scan->insn->address;
-	int fn = code_map_call_fn(scan->map, code_map_branch(scan->map, scan->insn));
+	struct code_map_branch branch =
+		code_map_call(scan->map, code_map_branch(scan->map, scan->insn));
 
 	scan->calls_anything = true;
-	if (fn < 0)
+	if (branch.fn < 0)
 		return false;
 	scan->result.calls = true;
+	scan->result.calls_out |= !branch.vma;
 	note_helper(scan, block, at);
-	return fn != HB_FN_FREE && fn != HB_FN_LINKER;
+	return branch.fn != HB_FN_FREE && branch.fn != HB_FN_LINKER;
 }
 
 /* A jump, taken. 0 or -ENOMEM. */

@@ -27,6 +27,7 @@ struct tail_calls_result {
 	uint32_t jumps;	 /* mask of 1 << enum hb_fn: entry points at other addresses jumped to */
 	bool always;	 /* every way that can succeed ends in such a jump */
 	bool calls;	 /* calls an entry point */
+	bool calls_out;	 /* calls one of another file */
 	bool hands_over; /* every way that can succeed calls one that allocates, or jumps to one */
 	size_t helper_cnt;
 	struct tail_calls_helper helpers[TAIL_CALLS_HELPER_MAX];

@@ -87,6 +87,13 @@ for name in jemalloc tcmalloc mimalloc; do
 	eval "test_threads_$name() { check session $name threads; }"
 done
 
+for name in tcmalloc mimalloc; do
+	for tier in session multi perf; do
+		eval "test_prefix_${name}_$tier() { check $tier $name family_prefix; }"
+	done
+	eval "test_prefix_${name}_allocs() { options=(-t allocs); check session $name family_prefix; }"
+done
+
 test_bad_alloc_glibc_sampled() {
 	bad_alloc glibc session 512K
 }
@@ -96,6 +103,21 @@ test_family_x_allocs() {
 	check session jemalloc family_x
 }
 
+test_own_prefix() {
+	options=(--symbol-prefix "other_,mine_")
+	check session glibc own_prefix
+	options=(--symbol-prefix other_ --symbol-prefix mine_)
+	check session glibc own_prefix
+}
+
+# Without the option its names mean nothing, and the rest is as it was.
+test_own_prefix_unknown() {
+	record own_prefix
+	sed -i 's/^SITE site_mine .*/SITE site_mine 0 0 0 0/' truth
+	exact
+	target_end
+}
+
 # The libraries' operator new stays without a return probe; what its end costs is said.
 test_check_shows_where_results_are_taken() {
 	with jemalloc family_cxx
@@ -103,6 +125,7 @@ test_check_shows_where_results_are_taken() {
 	says '^    _Znwm .* ja .*emulated$' cat out
 	says '^    _Znam .* not probed: it jumps to operator new$' cat out
 	says '^    _ZnwmSt11align_val_t .* not probed: it calls one that is$' cat out
+	says '^    mallocx .*emulated$' cat out
 	says '^    return of new .* ret .* single-stepped \(slow\)$' cat out
 	heapbpf_run check -t allocs -p "$target_pid"
 	! grep -q 'return of new' out || fail "results are not needed for allocs"

@@ -11,7 +11,6 @@
 #include "check.h"
 
 #include <gnu/libc-version.h>
-#include <regex.h>
 #include <stdbool.h>
 
 /* The libraries. */
@@ -95,6 +94,16 @@ static const char libstdcxx_like[] = BASE
 static const char same_lib[] = BASE ".globl _Znwm, _ZdlPv\n.set _Znwm, malloc\n.set _ZdlPv, free\n"
 	DATA;
 
+static const char prefix_lib[] =
+	FN("mi_malloc", "mov state(%rip),%rax\n ret")
+	FN("mi_free", "ret")
+	FN("mi_new", "nop\n mov state(%rip),%rax\n ret")
+	".globl _Znwm\n.set _Znwm, mi_new\n"
+	FN("mi_new_n", "mov state(%rip),%rax\n ret")
+	FN("mi_heap_malloc", "ret")
+	FN("new", "ret")
+	FN("my_calloc", "ret") DATA;
+
 /* clang-format on */
 
 TEST(what_may_throw_has_its_result_at_its_returns)
@@ -162,6 +171,59 @@ TEST(an_operator_new_at_the_address_of_malloc_is_malloc)
 	CHECK_EQ(set.cnt, 2);
 	CHECK_EQ(asm_lib_get(&set, "malloc")->fn, HB_FN_MALLOC);
 	CHECK_EQ(asm_lib_get(&set, "malloc")->flags, 0);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
+
+TEST(a_prefix_makes_an_allocator_and_a_plain_name_wins)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+	struct alloc_prefixes prefixes = {};
+
+	CHECK_EQ(asm_lib_find(prefix_lib, ASM_LIB_SHARED, &file, &set), 0);
+	CHECK(set.is_allocator);
+	CHECK_EQ(set.cnt, 4);
+	CHECK_EQ(asm_lib_get(&set, "mi_malloc")->fn, HB_FN_MALLOC);
+	CHECK_EQ(asm_lib_get(&set, "mi_free")->fn, HB_FN_FREE);
+	CHECK_EQ(asm_lib_get(&set, "_Znwm")->fn, HB_FN_NEW);
+	CHECK_EQ(asm_lib_get(&set, "mi_new_n")->fn, HB_FN_NEW_N);
+	CHECK_EQ(asm_lib_get(&set, "mi_new_n")->flags, HB_COOKIE_AT_RETS);
+	allocators_clear(&set);
+	CHECK_EQ(alloc_prefixes_add(&prefixes, "my_"), 0);
+	CHECK_EQ(allocators_find(file, &prefixes, &set), 0);
+	CHECK_EQ(set.cnt, 5);
+	CHECK_EQ(asm_lib_get(&set, "my_calloc")->fn, HB_FN_CALLOC);
+	alloc_prefixes_clear(&prefixes);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
+
+TEST(malloc_and_free_of_two_prefixes_make_none)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(FN("mi_malloc", "ret") FN("tc_free", "ret"), ASM_LIB_SHARED, &file,
+			      &set),
+		 -ENOENT);
+	elf_file_free(file);
+}
+
+/* Only looks like mimalloc's. */
+TEST(a_prefixed_name_upon_malloc_elsewhere_is_left_to_that)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(FN("mi_malloc", "push %rbx\n call malloc@plt\n pop %rbx\n ret") FN(
+				      "mi_calloc", "jmp calloc@plt") FN("mi_free", "jmp free@plt"),
+			      ASM_LIB_SHARED, &file, &set),
+		 0);
+	CHECK_STR(asm_lib_get(&set, "mi_malloc")->silent, "calls one that is");
+	CHECK(!asm_lib_get(&set, "mi_malloc")->holds_calls);
+	CHECK_STR(asm_lib_get(&set, "mi_calloc")->silent, "jumps to calloc");
+	CHECK_STR(asm_lib_get(&set, "mi_free")->silent, "jumps to free");
 	allocators_clear(&set);
 	elf_file_free(file);
 }
@@ -344,7 +406,7 @@ TEST(mutated_files_are_survived)
 		copied = round % 3 ? len : (state >> 20) % len;
 		if (elf_file_open_memory(copy, copied, "mutated", &file))
 			continue;
-		if (!allocators_find(file, &set)) {
+		if (!allocators_find(file, NULL, &set)) {
 			CHECK(set.cnt >= 2 && set.cnt <= ALLOCATORS_FN_MAX);
 			allocators_clear(&set);
 		}
@@ -363,7 +425,7 @@ static int find_installed(const char *path, struct elf_file **file, struct alloc
 	if (fd < 0)
 		return -ENODEV;
 	ret = elf_file_open(fd, path, file);
-	return ret ? ret : allocators_find(*file, set);
+	return ret ? ret : allocators_find(*file, NULL, set);
 }
 
 /* "malloc calloc ..." of those that are probed, with their flags, in the order of the file. */
@@ -416,16 +478,20 @@ TEST(installed_allocators)
 		 "_ZdaPvmSt11align_val_t"},
 		{"/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
 		 "39dfd4a5855703fa6c2469749282f75b18a1aa66",
-		 "free _ZdlPvm _ZdlPvRKSt9nothrow_t _ZdlPvSt11align_val_t _ZdlPvmSt11align_val_t "
+		 "tc_malloc_skip_new_handler free _ZdlPvm _ZdlPvRKSt9nothrow_t "
+		 "_ZdlPvSt11align_val_t _ZdlPvmSt11align_val_t "
 		 "_ZdlPvSt11align_val_tRKSt9nothrow_t calloc realloc _Znwm(rets) "
 		 "_ZnwmSt11align_val_t(rets) _ZnwmRKSt9nothrow_t(rets) "
 		 "_ZnwmSt11align_val_tRKSt9nothrow_t(rets) malloc memalign posix_memalign"},
 		{"/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
 		 "d07f4e7dc9a039fcbe7747f416476bd65cb48e8b",
-		 "valloc posix_memalign aligned_alloc pvalloc reallocarray memalign malloc free "
-		 "calloc realloc _Znwm(rets) _ZnwmRKSt9nothrow_t(rets) _ZnamRKSt9nothrow_t(rets) "
-		 "_ZnwmSt11align_val_t(rets) _ZnwmSt11align_val_tRKSt9nothrow_t(rets) "
-		 "_ZnamSt11align_val_tRKSt9nothrow_t(rets)"},
+		 "mi_malloc_small malloc mi_zalloc_small mi_zalloc free calloc mi_mallocn realloc "
+		 "mi_reallocn reallocf mi_rezalloc mi_recalloc _Znwm(rets) mi_new_n(rets) "
+		 "mi_new_nothrow(rets) mi_malloc_aligned_at mi_malloc_aligned mi_zalloc_aligned_at "
+		 "mi_zalloc_aligned mi_calloc_aligned_at mi_calloc_aligned mi_realloc_aligned_at "
+		 "mi_realloc_aligned mi_rezalloc_aligned_at mi_rezalloc_aligned "
+		 "mi_recalloc_aligned_at mi_recalloc_aligned mi_cfree mi_posix_memalign "
+		 "mi_reallocarray"},
 		{"/usr/lib/x86_64-linux-musl/libc.so", "54d00df44fce62f541ca62b56bdef5bf31ff077c",
 		 "calloc free malloc aligned_alloc posix_memalign realloc _dl_debug_state"},
 	};
@@ -433,7 +499,7 @@ TEST(installed_allocators)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct allocators_set set = {};
 		struct elf_file *file;
-		char text[512], id[2 * ELF_FILE_BUILD_ID_MAX + 1] = "";
+		char text[1024], id[2 * ELF_FILE_BUILD_ID_MAX + 1] = "";
 		const uint8_t *bytes;
 		size_t len;
 		int ret = find_installed(known[i].path, &file, &set);
@@ -450,54 +516,4 @@ TEST(installed_allocators)
 		allocators_clear(&set);
 		elf_file_free(file);
 	}
-}
-
-/* How many of the lines in `names` the expression matches; the last that differs from `want`. */
-static size_t count_matches(const regex_t *regex, const char *names, bool want, char last[64])
-{
-	size_t cnt = 0;
-
-	last[0] = '\0';
-	for (const char *at = names, *end; (end = strchr(at, '\n')); at = end + 1) {
-		char name[64];
-		bool matches;
-
-		snprintf(name, sizeof(name), "%.*s", (int)(end - at), at);
-		matches = !regexec(regex, name, 0, NULL, 0);
-		cnt += matches;
-		if (matches != want)
-			memcpy(last, name, sizeof(name));
-	}
-	return cnt;
-}
-
-TEST(drop_frames_names_the_allocator_and_nothing_else)
-{
-	static const char dropped[] =
-		"malloc\ncalloc\nrealloc\nreallocarray\nfree\nposix_memalign\n"
-		"aligned_alloc\nmemalign\nvalloc\npvalloc\n__libc_malloc\n"
-		"__GI___libc_malloc\n__GI___libc_free\n_mid_memalign\noperator new\n"
-		"operator new[]\noperator delete\noperator delete[]\n"
-		"operator new(unsigned long)\noperator new[](unsigned long)\n"
-		"operator new(unsigned long, std::align_val_t)\n"
-		"operator new(unsigned long, std::nothrow_t const&)\n"
-		"operator delete(void*)\noperator delete[](void*, unsigned long)\n_Znwm\n"
-		"_Znam\n_ZnwmSt11align_val_t\n_ZdlPv\n_ZdaPvm\ntc_malloc\nmi_"
-		"free\nmallocx\nsdallocx\n";
-	static const char kept[] =
-		"main\nmy_malloc\nmalloc_wrapper\nxmalloc\nstrdup\nfreeze\noperator newer\n"
-		"my::operator new(unsigned long)\nPool::malloc(unsigned long)\n"
-		"operator==(A, B)\ng_malloc\nxallocx\nfree_list\n_ZN4Pool6mallocEm\n";
-	char *anchored = NULL, last[64];
-	regex_t regex;
-
-	/* As pprof's RemoveUninteresting does; the expression is plain enough for POSIX, too. */
-	CHECK(asprintf(&anchored, "^(%s)$", alloc_names_drop_frames()) > 0);
-	CHECK_EQ(regcomp(&regex, anchored, REG_EXTENDED | REG_NOSUB), 0);
-	CHECK_EQ(count_matches(&regex, dropped, true, last), 33);
-	CHECK_STR(last, "");
-	CHECK_EQ(count_matches(&regex, kept, false, last), 0);
-	CHECK_STR(last, "");
-	regfree(&regex);
-	free(anchored);
 }
