@@ -72,6 +72,8 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_COOKIE_AT_RETS   0x8
 #define HB_COOKIE_RESULT    0x10
 #define HB_COOKIE_NO_RESULT 0x20
+/* At the probed instruction the arguments are one register on: rsi, rdx, rcx for rdi, rsi, rdx. */
+#define HB_COOKIE_SHIFTED 0x40
 
 /*
  * Limits: PCs of a stack, functions of an allocator, size classes of the sampler.

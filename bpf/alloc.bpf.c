@@ -90,11 +90,32 @@ static __always_inline bool mul(__u64 a, __u64 b, __u64 *product)
 	return b <= limit;
 }
 
+/* The first three arguments of the call. */
+static __always_inline void read_args(struct pt_regs *ctx, __u64 cookie, __u64 args[static 3])
+{
+	__u64 a = PT_REGS_PARM1(ctx), b = PT_REGS_PARM2(ctx), c = PT_REGS_PARM3(ctx),
+	      d = PT_REGS_PARM4(ctx);
+	bool shifted = HB_COOKIE_FLAGS(cookie) & HB_COOKIE_SHIFTED;
+
+	/* Else clang chooses between offsets into ctx, which the verifier refuses. */
+	barrier_var(a);
+	barrier_var(b);
+	barrier_var(c);
+	barrier_var(d);
+	args[0] = shifted ? b : a;
+	args[1] = shifted ? c : b;
+	args[2] = shifted ? d : c;
+}
+
 /* Arguments by function; false: the call fails, or another entry point will see it. */
 static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct call *call)
 {
-	__u64 a = PT_REGS_PARM1(ctx), b = PT_REGS_PARM2(ctx), c = PT_REGS_PARM3(ctx);
+	__u64 args[3], a, b, c;
 
+	read_args(ctx, cookie, args);
+	a = args[0];
+	b = args[1];
+	c = args[2];
 	switch ((enum hb_fn)HB_COOKIE_FN(cookie)) {
 	case HB_FN_MALLOC:
 	case HB_FN_VALLOC:
@@ -317,6 +338,7 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 window = current_window();
 	struct call call = {};
+	__u64 args[3];
 
 	/* Also before the recording: what is read of the mappings until then must be known stale.
 	 */
@@ -337,7 +359,8 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	if (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_AT_RETS)
 		forget_thrown(ctx, cookie);
 	if (HB_COOKIE_FN(cookie) == HB_FN_FREE) {
-		on_free(ctx, cookie, PT_REGS_PARM1(ctx));
+		read_args(ctx, cookie, args);
+		on_free(ctx, cookie, args[0]);
 		return SKIP_RETURN;
 	}
 	if (!read_call(ctx, cookie, &call))

@@ -22,6 +22,10 @@
 /* How far to look; prologues are shorter (jemalloc's free has 48 bytes before its first branch). */
 #define INSN_MAX 32
 
+/* Registers of arguments, in their order; one more than any handler reads. */
+#define ARG_CNT	 4
+#define ARG_NONE ARG_CNT
+
 /* One walk. */
 struct walk {
 	csh handle;
@@ -29,6 +33,11 @@ struct walk {
 	uint64_t vma;	    /* of the first one */
 	uint64_t limit_vma; /* the first place behind `vma` that some branch leads to */
 	uint32_t live_regs;
+	/*
+	 * Which argument the n-th register of arguments holds, ARG_NONE: another value. mimalloc
+	 * puts its heap before the arguments and goes on as a function that takes it.
+	 */
+	uint8_t holds[ARG_CNT];
 	bool returns, skip_null;
 	bool null_tested;  /* the flags say whether the first argument is NULL */
 	uint32_t sp_bytes; /* at `insn` */
@@ -87,29 +96,59 @@ static bool is_emulated(const cs_insn *insn)
 	return op[0] == 0xe8 || op[0] == 0xe9 || op[0] == 0xeb || is_jcc(op, len);
 }
 
-/* Is `reg` (part of) rdi, and so on; 0 if it is none of the three. */
-static uint32_t arg_bit(uint16_t reg)
+/* The number of the argument register that `reg` is (part of); -1: none. */
+static int arg_number(uint16_t reg)
 {
-	switch (reg) {
-	case X86_REG_RDI:
-	case X86_REG_EDI:
-	case X86_REG_DI:
-	case X86_REG_DIL:
-		return PROBE_PLAN_RDI;
-	case X86_REG_RSI:
-	case X86_REG_ESI:
-	case X86_REG_SI:
-	case X86_REG_SIL:
-		return PROBE_PLAN_RSI;
-	case X86_REG_RDX:
-	case X86_REG_EDX:
-	case X86_REG_DX:
-	case X86_REG_DL:
-	case X86_REG_DH:
-		return PROBE_PLAN_RDX;
-	default:
-		return 0;
-	}
+	static const uint16_t parts[ARG_CNT][5] = {
+		{X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL},
+		{X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL},
+		{X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH},
+		{X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH},
+	};
+
+	for (int number = 0; number < ARG_CNT && reg != X86_REG_INVALID; number++)
+		for (size_t i = 0; i < ARRAY_CNT(parts[number]); i++)
+			if (parts[number][i] == reg)
+				return number;
+	return -1;
+}
+
+/* A copy of a whole register to another: what `to` will hold; else ARG_NONE. */
+static uint8_t copied_arg(const struct walk *walk)
+{
+	const cs_x86 *x86 = &walk->insn->detail->x86;
+	/* AT&T order of operands: the destination comes last. */
+	const cs_x86_op *from = &x86->operands[0];
+	int number;
+
+	if (walk->insn->id != X86_INS_MOV || x86->op_count != 2 || from->type != X86_OP_REG ||
+	    from->size != 8)
+		return ARG_NONE;
+	number = arg_number(from->reg);
+	return number < 0 ? ARG_NONE : walk->holds[number];
+}
+
+/* Is every argument that is needed `shift` registers on? */
+static bool args_at(const struct walk *walk, int shift)
+{
+	for (int arg = 0; arg + shift < ARG_CNT; arg++)
+		if (walk->live_regs & 1U << arg && walk->holds[arg + shift] != arg)
+			return false;
+	return true;
+}
+
+/* Is every argument that is needed still somewhere? */
+static bool args_kept(const struct walk *walk)
+{
+	for (int arg = 0; arg < ARG_CNT; arg++)
+		if (walk->live_regs & 1U << arg && !memchr(walk->holds, arg, sizeof(walk->holds)))
+			return false;
+	return true;
+}
+
+static bool is_place(const struct walk *walk)
+{
+	return args_at(walk, 0) || args_at(walk, 1);
 }
 
 static bool is_frame_reg(uint16_t reg)
@@ -145,6 +184,7 @@ static bool stack_effect(const cs_insn *insn, uint32_t *bytes)
 /* Registers: may the walk go on behind the instruction? Adds up sp_bytes. */
 static bool pass_writes(struct walk *walk)
 {
+	uint8_t copied = copied_arg(walk);
 	uint8_t read_cnt, written_cnt;
 	cs_regs read, written;
 	uint32_t bytes;
@@ -152,9 +192,13 @@ static bool pass_writes(struct walk *walk)
 	if (cs_regs_access(walk->handle, walk->insn, read, &read_cnt, written, &written_cnt))
 		return false;
 	for (uint8_t i = 0; i < written_cnt; i++) {
-		if (is_frame_reg(written[i]) || (arg_bit(written[i]) & walk->live_regs))
+		int number = arg_number(written[i]);
+
+		if (is_frame_reg(written[i]))
 			return false;
-		if (arg_bit(written[i]) == PROBE_PLAN_RDI)
+		if (number >= 0)
+			walk->holds[number] = copied;
+		if (number == 0)
 			walk->skip_null = false;
 		if (!is_stack_reg(written[i]))
 			continue;
@@ -163,7 +207,7 @@ static bool pass_writes(struct walk *walk)
 			return false;
 		walk->sp_bytes += bytes;
 	}
-	return true;
+	return args_kept(walk);
 }
 
 static bool is_branch(const struct walk *walk)
@@ -234,6 +278,7 @@ static void note_plan(const struct walk *walk, struct probe_plan *plan)
 		.delta = (uint32_t)(walk->insn->address - walk->vma),
 		.sp_bytes = walk->sp_bytes,
 		.emulated = is_emulated(walk->insn),
+		.shifted = !args_at(walk, 0),
 	};
 	print_insn(walk->insn, plan->insn, sizeof(plan->insn));
 }
@@ -278,11 +323,12 @@ static int find_place(struct walk *walk, const uint8_t *code, size_t len, struct
 
 		if (!cs_disasm_iter(walk->handle, &code, &len, &at, walk->insn))
 			break;
-		emulated = is_emulated(walk->insn);
+		emulated = is_emulated(walk->insn) && is_place(walk);
 		/* Worst: the first one, though refused; better: one that can be stepped. */
-		if (i == 0 || emulated || (!have_stepped && !is_refused(walk->insn)))
+		if (i == 0 || emulated ||
+		    (!have_stepped && !is_refused(walk->insn) && is_place(walk)))
 			note_plan(walk, out);
-		have_stepped |= !is_refused(walk->insn);
+		have_stepped |= !is_refused(walk->insn) && is_place(walk);
 		/* The branch for NULL will do, but behind it free(NULL) costs nothing. */
 		if ((emulated && !is_null_branch(walk)) || !pass(walk))
 			break;
@@ -296,6 +342,7 @@ int probe_plan_make(const uint8_t *code, size_t len, uint64_t vma, uint32_t live
 	struct walk walk = {
 		.vma = vma,
 		.live_regs = live_regs,
+		.holds = {0, 1, 2, 3},
 		.returns = returns,
 		.skip_null = skip_null,
 	};

@@ -203,6 +203,8 @@ static size_t fill_points(const struct probes_file *file, bool track_live, uint3
 
 		if (!probes_wanted(fn, track_live))
 			continue;
+		if (plan->shifted)
+			flags |= HB_COOKIE_SHIFTED;
 		if (!track_live)
 			flags &= ~live_only;
 		points[cnt++] = (struct uprobe_link_point){
