@@ -98,20 +98,25 @@ static void choose_programs(struct loader *loader, const struct loader_opts *opt
 	if (!opts->track_live && loader->tier == UPROBE_LINK_SESSION)
 		loader->tier = UPROBE_LINK_MULTI;
 	session = loader->tier == UPROBE_LINK_SESSION;
-	if (session)
+	loader->progs.entry = opts->floor ? skel->progs.hb_empty : skel->progs.hb_entry;
+	if (session) {
+		loader->progs.plain = loader->progs.entry;
 		loader->progs.entry =
 			opts->floor ? skel->progs.hb_empty_session : skel->progs.hb_session;
-	else
-		loader->progs.entry = opts->floor ? skel->progs.hb_empty : skel->progs.hb_entry;
+	}
 	if (!session && opts->track_live)
 		loader->progs.returns = opts->floor ? skel->progs.hb_empty : skel->progs.hb_return;
 
 	for (size_t i = 0; i < ARRAY_CNT(all); i++) {
+		enum uprobe_link_tier tier =
+			all[i] == loader->progs.plain ? UPROBE_LINK_MULTI : loader->tier;
+
 		bpf_program__set_autoload(all[i], all[i] == loader->progs.entry ||
-							  all[i] == loader->progs.returns);
-		if (uprobe_link_attach_type(loader->tier))
-			bpf_program__set_expected_attach_type(
-				all[i], uprobe_link_attach_type(loader->tier));
+							  all[i] == loader->progs.returns ||
+							  all[i] == loader->progs.plain);
+		if (uprobe_link_attach_type(tier))
+			bpf_program__set_expected_attach_type(all[i],
+							      uprobe_link_attach_type(tier));
 	}
 }
 

@@ -87,44 +87,57 @@ struct requests {
 	struct uprobe_request all[];
 };
 
+/* A program and what it is attached to. */
+struct side {
+	const struct bpf_program *prog; /* NULL: nothing */
+	enum uprobe_link_tier tier;
+	bool at_return;
+	bool returning, others; /* points that want a return probe; those that do not */
+};
+
+static bool covers(const struct side *side, const struct uprobe_link_point *point)
+{
+	return point->returns ? side->returning : side->others;
+}
+
 /* One multi or session link; `numbers` has room for two of each point, and must stay. */
-static void want_multi(struct requests *requests, const struct wanted *wanted, int prog_fd,
-		       bool returns, uint64_t *numbers)
+static void want_multi(struct requests *requests, const struct wanted *wanted,
+		       const struct side *side, uint64_t *numbers)
 {
 	uint64_t *offs = numbers, *cookies = numbers + wanted->cnt;
 	uint32_t used = 0;
 
 	for (size_t i = 0; i < wanted->cnt; i++) {
-		if (returns && !wanted->points[i].returns)
+		if (!covers(side, &wanted->points[i]))
 			continue;
 		offs[used] = wanted->points[i].off;
 		cookies[used++] = wanted->points[i].cookie;
 	}
 	if (used)
 		requests->all[requests->cnt++] = uprobe_request_multi(
-			prog_fd, uprobe_link_attach_type(wanted->tier), wanted->path, offs, cookies,
-			used, returns, wanted->tgid);
+			bpf_program__fd(side->prog), uprobe_link_attach_type(side->tier),
+			wanted->path, offs, cookies, used, side->at_return, wanted->tgid);
 }
 
 /* One perf event per point. */
-static void want_perf(struct requests *requests, const struct wanted *wanted, int prog_fd,
-		      bool returns)
+static void want_perf(struct requests *requests, const struct wanted *wanted,
+		      const struct side *side)
 {
 	for (size_t i = 0; i < wanted->cnt; i++)
-		if (!returns || wanted->points[i].returns)
+		if (covers(side, &wanted->points[i]))
 			requests->all[requests->cnt++] = uprobe_request_perf(
-				&wanted->pmu, prog_fd, wanted->path, wanted->points[i].off,
-				wanted->points[i].cookie, returns, wanted->tgid);
+				&wanted->pmu, bpf_program__fd(side->prog), wanted->path,
+				wanted->points[i].off, wanted->points[i].cookie, side->at_return,
+				wanted->tgid);
 }
 
-/* The links over all points, or over those that want a return probe; none without a program. */
 static void want_side(struct requests *requests, const struct wanted *wanted,
-		      const struct bpf_program *prog, bool returns, uint64_t *numbers)
+		      const struct side *side, uint64_t *numbers)
 {
-	if (prog && wanted->tier == UPROBE_LINK_PERF)
-		want_perf(requests, wanted, bpf_program__fd(prog), returns);
-	else if (prog)
-		want_multi(requests, wanted, bpf_program__fd(prog), returns, numbers);
+	if (side->prog && side->tier == UPROBE_LINK_PERF)
+		want_perf(requests, wanted, side);
+	else if (side->prog)
+		want_multi(requests, wanted, side, numbers);
 }
 
 static int make_all(void *data)
@@ -172,10 +185,16 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 {
 	struct wanted wanted = {
 		.tier = tier, .tgid = tgid, .path = path, .points = points, .cnt = cnt};
-	/* Two sides, of a link for each point at most, with two numbers for each. */
+	/* Returns first: an entry without its return would leave calls in flight. */
+	const struct side sides[] = {
+		{.prog = progs->returns, .tier = tier, .at_return = true, .returning = true},
+		{.prog = progs->entry, .tier = tier, .returning = true, .others = !progs->plain},
+		{.prog = progs->plain, .tier = UPROBE_LINK_MULTI, .others = true},
+	};
+	/* Of a link for each point and program at most, with two numbers for each. */
 	_cleanup_free_ struct requests *requests =
-		calloc(1, sizeof(*requests) + 2 * cnt * sizeof(requests->all[0]));
-	_cleanup_free_ uint64_t *numbers = calloc(4 * cnt, sizeof(*numbers));
+		calloc(1, sizeof(*requests) + ARRAY_CNT(sides) * cnt * sizeof(requests->all[0]));
+	_cleanup_free_ uint64_t *numbers = calloc(ARRAY_CNT(sides) * 2 * cnt, sizeof(*numbers));
 	int err;
 
 	if (!requests || !numbers)
@@ -183,9 +202,8 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 	err = tier == UPROBE_LINK_PERF ? uprobe_pmu_read(&wanted.pmu) : 0;
 	if (err)
 		return err;
-	/* Returns first: an entry without its return would leave calls in flight. */
-	want_side(requests, &wanted, progs->returns, true, numbers);
-	want_side(requests, &wanted, progs->entry, false, numbers + 2 * cnt);
+	for (size_t i = 0; i < ARRAY_CNT(sides); i++)
+		want_side(requests, &wanted, &sides[i], numbers + i * 2 * cnt);
 	return make_apart(links, requests, tgid);
 }
 

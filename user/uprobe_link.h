@@ -27,10 +27,18 @@ const char *uprobe_link_tier_name(enum uprobe_link_tier tier);
 /* bpf_attach_type that programs of this tier are loaded with; 0: libbpf's default. */
 uint32_t uprobe_link_attach_type(enum uprobe_link_tier tier);
 
-/* The programs of a tier; `returns` is NULL for SESSION and where returns are not probed. */
+/*
+ * The programs of a tier; `returns` is NULL for SESSION and where returns are not probed. `plain`
+ * is not NULL for SESSION only, a program of MULTI for the points that want no return probe. A
+ * session program there would say no for its own process; but other processes stop at a breakpoint
+ * of theirs, too (a forked child, one that another tool probes), and for those the kernel replaces
+ * the return address without asking the program (uprobe_prog_run(), as of 6.18). Where a function
+ * may throw, that ends them.
+ */
 struct uprobe_link_progs {
 	const struct bpf_program *entry;
 	const struct bpf_program *returns;
+	const struct bpf_program *plain;
 };
 
 /* One place in a file. */

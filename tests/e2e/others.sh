@@ -98,6 +98,37 @@ test_bad_alloc_glibc_sampled() {
 	bad_alloc glibc session 512K
 }
 
+# Each stops at the breakpoints of the other; neither's return addresses may be replaced for that.
+bad_alloc_two_at_once() {
+	local first first_in first_out first_heapbpf
+
+	need_tier "$2"
+	with "$1" bad_alloc
+	first=$target_pid first_in=$target_in first_out=$target_out
+	with "$1" bad_alloc
+	heapbpf_start -p "$first" -r 1 -o first.pb.gz --tier "$2"
+	first_heapbpf=$heapbpf_pid
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz --tier session
+	target_step
+	mv truth truth.second
+	target_in=$first_in target_out=$first_out target_step
+	heapbpf_stop
+	whole
+	target_end
+	target_pid=$first target_in=$first_in heapbpf_pid=$first_heapbpf
+	heapbpf_stop
+	whole
+	target_end
+	reader compare truth first.pb.gz
+	reader compare truth.second p.pb.gz
+}
+
+for name in jemalloc tcmalloc; do
+	for tier in session multi perf; do
+		eval "test_bad_alloc_two_at_once_${name}_$tier() { bad_alloc_two_at_once $name $tier; }"
+	done
+done
+
 test_family_x_allocs() {
 	options=(-t allocs)
 	check session jemalloc family_x

@@ -9,6 +9,7 @@
 
 #include <new>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #define TURNS 1000
 #define LARGE (16UL << 20)
@@ -34,20 +35,37 @@ static __attribute__((noinline)) bool is_thrown(size_t bytes)
 	return false;
 }
 
-SITE(site_throws)
+static int caught_cnt()
 {
 	int caught = 0;
 
-	/* The exception objects come and go. */
-	self->allocs_open = 1;
 	for (int i = 0; i < TURNS / 2; i++) {
 		caught += is_thrown(impossible);
 		::operator delete(get(100 + i));
 		caught += is_thrown(beyond_limit);
 		::operator delete(get(100 + i));
 	}
-	if (caught != TURNS)
+	return caught;
+}
+
+SITE(site_throws)
+{
+	/* The exception objects come and go. */
+	self->allocs_open = 1;
+	if (caught_cnt() != TURNS)
 		_exit(5);
+}
+
+/* A child has the breakpoints of its parent, and nobody who follows it. */
+static void throw_in_child()
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(caught_cnt() == TURNS ? 0 : 5);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		_exit(6);
 }
 
 SITE(site_large)
@@ -71,6 +89,7 @@ int main()
 	await("READY");
 	RUN(site_large);
 	RUN(site_throws);
+	throw_in_child();
 	RUN(site_large);
 	finish();
 	return 0;
