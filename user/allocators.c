@@ -9,13 +9,14 @@
  * time, by return addresses inside the allocator. One that *jumps* to another leaves the program's
  * return address, so both would count. Which of them does, is settled here:
  *
- *   always jumps      the target counts, the first is silent: reallocarray -> realloc (glibc,
- * musl), valloc -> memalign -> aligned_alloc (musl), free_sized -> free realloc -> malloc only for
- * NULL, in every known allocator: HB_COOKIE_DEFER_NULL memalign -> malloc only for alignments that
- * malloc has anyway (glibc's _mid_memalign; 16 on x86-64): HB_COOKIE_DEFER_ALIGN valloc -> malloc
- * glibc shares _mid_memalign, but a page is never such an alignment: nothing anything else nothing:
- * an unknown conditional jump would be counted twice when taken, which is better than losing the
- * calls that do not take it
+ *   always jumps        the target counts, the first is silent: reallocarray -> realloc (glibc,
+ *                       musl), valloc -> memalign -> aligned_alloc (musl), free_sized -> free
+ *   realloc -> malloc   only for NULL, in every known allocator: HB_COOKIE_DEFER_NULL
+ *   memalign -> malloc  only for alignments that malloc has anyway (glibc's _mid_memalign; 16 on
+ *                       x86-64): HB_COOKIE_DEFER_ALIGN
+ *   valloc -> malloc    glibc shares _mid_memalign, but a page is never such an alignment: nothing
+ *   anything else       nothing: an unknown conditional jump would be counted twice when taken,
+ *                       which is better than losing the calls that do not take it
  *
  * An operator new that calls another entry point for all of its memory (libstdc++'s in a static
  * program; jemalloc's aligned forms) is left to that one: a return probe there costs less than what

@@ -6,11 +6,12 @@
  *
  * Time is cut into periods, and each has a window in which everything is recorded: all of it if
  * that is affordable, else as much as is, which the cost of earlier windows tells.
- *   slices  (allocs)  a period a second; the window begins anywhere and goes on at the other end,
- * so that each moment has the same chance to be seen. Counts divided by the share of the period
- * that was seen are unbiased (Horvitz-Thompson). bursts  (in use)  one window of a second or more a
- * period, never divided: what was allocated in it and is alive at its end is known. The first
- * period is a short look that tells what there is to pay.
+ *   slices (allocs)  a period a second; the window begins anywhere and goes on at the other end,
+ *                    so that each moment has the same chance to be seen. Counts divided by the
+ *                    share of the period that was seen are unbiased (Horvitz-Thompson).
+ *   bursts (in use)  one window of a second or more a period, never divided: what was allocated in
+ *                    it and is alive at its end is known.
+ * The first period is a short look that tells what there is to pay.
  *
  * Probes slow a target that always has something to do: in a window it does less than in as much
  * time outside, and the share of the period's time that was seen is not the share of its work. Its
