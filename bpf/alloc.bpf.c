@@ -5,7 +5,8 @@
  *
  * One entry and one return handler serve every function; the cookie of the probe says which one
  * it is (abi.h). They are attached in one of three ways: as one session program (entry asks for
- * the return only when the call matters), or as two programs on multi or perf-event uprobes.
+ * the return only when the call matters; points that want none get the entry program on a multi
+ * link), or as two programs on multi or perf-event uprobes.
  *
  *   entry:  linker     tells proc, and counts as no call
  *           free       takes the object out of the live set before its address can be reused
@@ -265,7 +266,7 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 	site->epoch = proc.epoch;
 	if (sampled) {
 		hb_stat_add(HB_STAT_SAMPLES, 1);
-		site->stack_id = unwind_stack(ctx, ra, ra_at + 8, tgid, &proc);
+		site->stack_id = unwind_stack(PT_REGS_FP(ctx), ra, ra_at + 8, tgid, &proc);
 		site->size = call->size;
 	}
 	if (!hb_config.track_live || HB_COOKIE_FLAGS(cookie) & HB_COOKIE_NO_RESULT) {

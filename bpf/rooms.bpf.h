@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the BPF rooms may call of each other. Every function is __hidden: bpftool links the objects
- * and libbpf makes them static, so they are verified where they are called.
+ * What the BPF rooms may call of each other. Functions are __hidden unless their declaration says
+ * why not: bpftool links the objects and libbpf makes them static, so they are verified where they
+ * are called.
  */
 #ifndef HB_ROOMS_BPF_H
 #define HB_ROOMS_BPF_H

@@ -448,18 +448,18 @@ static __always_inline __u64 store(struct uw_walk *walk)
 	return 0;
 }
 
-__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid,
-			    const struct hb_proc *proc)
+__noinline __u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid,
+			      const struct hb_proc *proc)
 {
-	struct uw_walk *walk = claim_walk();
+	struct uw_walk *walk = proc ? claim_walk() : NULL;
 	struct uw_loop loop = {.walk = walk};
 	__u64 id;
 
-	if (!walk) {
+	if (!walk || !proc) {
 		hb_lose(HB_LOSS_NO_SCRATCH);
 		return 0;
 	}
-	init_walk(walk, ctx->bp, tgid, proc);
+	init_walk(walk, rbp, tgid, proc);
 	walk->regs.pc = ra;
 	walk->regs.rsp = cfa;
 	walk->regs.ra_addr = cfa - 8;

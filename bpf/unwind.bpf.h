@@ -8,12 +8,14 @@
 #include "rooms.bpf.h"
 
 /*
- * Walks the user stack from a call's first frame and stores it. `ctx` gives rbp, which must still
- * be the caller's. `ra` is the return address of the call, `cfa` the address just above it. `proc`
- * is the state of the process (proc_get()). Returns the stack's id in `stacks`, or 0 with the
- * reason counted; the reason why a stack is cut is counted as well. For sleepable programs only.
+ * Walks the user stack from a call's first frame and stores it. `rbp` must still be the caller's,
+ * `ra` is the return address of the call, `cfa` the address just above it. `proc` is the state of
+ * the process (proc_get()). Returns the stack's id in `stacks`, or 0 with the reason counted; the
+ * reason why a stack is cut is counted as well. For sleepable programs only.
+ *
+ * Not __hidden: a global function is verified once for each program, not in each state that a call
+ * of it is reached with, and that is most of what it takes to load them.
  */
-__hidden __u64 unwind_stack(struct pt_regs *ctx, __u64 ra, __u64 cfa, __u32 tgid,
-			    const struct hb_proc *proc);
+__u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid, const struct hb_proc *proc);
 
 #endif
