@@ -127,8 +127,7 @@ static const struct name {
 	{"free_size", HB_FN_FREE, NULL, true},
 	{"free_size_aligned", HB_FN_FREE, NULL, true},
 	{"free_aligned", HB_FN_FREE, NULL, true},
-	/* glibc calls it at the beginning and end of dlopen and dlclose; musl at the end of dlopen.
-	 */
+	/* glibc calls it at both ends of dlopen and dlclose; musl at the end of dlopen. */
 	{"_dl_debug_state", HB_FN_LINKER, NULL, false},
 };
 _Static_assert(HB_FN_CNT == 11, "a new function needs names here");
@@ -164,6 +163,7 @@ static bool find_with(const char *symbol, const char *prefix, unsigned number,
 		.rank = number * (unsigned)ARRAY_CNT(names) + (unsigned)row,
 		.fallback = fallback,
 		.prefix = number,
+		.asked_for = number >= ARRAY_CNT(known_prefixes),
 		.is_malloc = !fallback && !strcmp(names[row].name, "malloc"),
 		.is_free = !fallback && !strcmp(names[row].name, "free"),
 	};
@@ -191,7 +191,7 @@ int alloc_names_fn(const char *symbol)
 	return alloc_names_find(symbol, NULL, &name) ? (int)name.fn : -1;
 }
 
-/* Can it begin a C name, or go on in one? */
+/* Can it be a part of a C name? */
 static bool is_name(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -239,7 +239,9 @@ const char *alloc_names_drop_frames(void)
 	       "(malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|memalign|"
 	       "aligned_alloc|valloc|pvalloc|free_sized|free_aligned_sized|"
 	       "mallocx|rallocx|dallocx|sdallocx)|"
-	       "(mi|tc)_(new|delete|free|malloc|calloc|zalloc|realloc|rezalloc|recalloc)[a-z_]*|"
+	       "(mi|tc)_(new|newarray|delete|deletearray)(_(n|nothrow|aligned|sized))*|"
+	       "(mi|tc)_(malloc|calloc|zalloc|realloc|rezalloc|recalloc|free)"
+	       "(n|_small|_aligned|_at|_size|_skip_new_handler)*|"
 	       "_mid_memalign|"
 	       "operator (new|delete)(\\[\\])?(\\(.*\\))?|"
 	       "_Zn[wa]m.*|_Zd[la]Pv.*";

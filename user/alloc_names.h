@@ -22,6 +22,7 @@ struct alloc_name {
 	unsigned rank;
 	bool fallback;
 	unsigned prefix;	 /* number of its prefix, below ALLOC_PREFIX_MAX; 0: none */
+	bool asked_for;		 /* the prefix is one of alloc_prefixes */
 	bool is_malloc, is_free; /* what makes a file an allocator, if one prefix has both */
 };
 

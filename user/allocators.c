@@ -126,6 +126,10 @@ static void collect(struct search *search, struct allocators_set *set)
 			continue;
 		if (it->name.fn != HB_FN_LINKER && !set->is_allocator)
 			continue;
+		/* tc_new of a program without tc_malloc is a function like any other. */
+		if (it->name.prefix && !it->name.asked_for &&
+		    !(search->have_malloc & search->have_free & 1ULL << it->name.prefix))
+			continue;
 		if (find_fn(set, it->vma) || !elf_file_vma_to_off(search->file, it->vma, &fn->off))
 			continue;
 		fn->fn = it->name.fn;

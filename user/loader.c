@@ -33,6 +33,7 @@ struct loader {
 	struct tallies tallies;
 	uint32_t window_cnt; /* opened until now */
 	uint64_t self_hits;  /* by loader_hit_ns() */
+	bool is_floor;	     /* the programs are empty and count nothing */
 };
 
 /* For one measurement: a tenth of a millisecond. */
@@ -94,6 +95,7 @@ static void choose_programs(struct loader *loader, const struct loader_opts *opt
 	bool session;
 
 	loader->tier = opts->tier;
+	loader->is_floor = opts->floor;
 	/* Without returns a session is a multi link with more to do. */
 	if (!opts->track_live && loader->tier == UPROBE_LINK_SESSION)
 		loader->tier = UPROBE_LINK_MULTI;
@@ -242,7 +244,8 @@ int loader_calibrate(struct loader *loader, struct loader_cost *out)
 
 double loader_hit_ns(struct loader *loader)
 {
-	loader->self_hits += HIT_CALLS;
+	if (!loader->is_floor)
+		loader->self_hits += HIT_CALLS;
 	return self_probe_mean_ns(SELF_PROBE_EMULATED, HIT_CALLS);
 }
 

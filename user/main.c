@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -57,6 +58,8 @@ static int run(const struct opts *opts, struct command *command)
 	enum opts_exit own;
 	int status;
 
+	/* Who starts us may ignore it; then nobody could wait for a child. */
+	signal(SIGCHLD, SIG_DFL);
 	raise_file_limit();
 	contain_crashes();
 	own = opts->verb == OPTS_CHECK ? check_run(opts) : record_run(opts, command);

@@ -62,7 +62,7 @@ static const struct option_row rows[] = {
 	{KEY_PRESERVE_STATUS, "preserve-status", NULL, "exit with the status of the program"},
 	{KEY_READY_FD, "ready-fd", "FD", "write a byte there when every probe is in place"},
 	{KEY_SYMBOL_PREFIX, "symbol-prefix", "PREFIX[,PREFIX]",
-	 "of an allocator's names, beside je_, _rjem_, tc_, mi_ and none"},
+	 "of an allocator's names, beside je_, _rjem_, _rjem_je_, tc_, mi_"},
 	{KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
 	{KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
 	{KEY_MAX_LIVE, "max-live", "N",

@@ -15,6 +15,7 @@
 #include "opts.h"
 #include "output.h"
 #include "probes.h"
+#include "signals.h"
 #include "symbolize.h"
 #include "target.h"
 #include "unwind_table.h"
@@ -279,6 +280,9 @@ static int open_loader(struct session *session)
 	return err ? log_fail(-err, "cannot start") : 0;
 }
 
+/* How often a launch looks for signals. */
+#define LAUNCH_LOOK_MS 200
+
 /* Lets the command go and waits until it is held where its own code begins. */
 static int launch(struct session *session, struct command *command)
 {
@@ -294,9 +298,12 @@ static int launch(struct session *session, struct command *command)
 	loader_hold(session->loader, target->tgid, HB_HOLD_EXEC);
 	err = command_go(command);
 	while (!err && !session->ready) {
-		if (poll(fds, ARRAY_CNT(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_CNT(fds), LAUNCH_LOOK_MS) < 0 && errno != EINTR)
 			return log_fail(errno, "cannot wait");
 		session_handle_events(session, false);
+		if (signals_pending())
+			return log_fail(0, "told to end before process %d (%s) began",
+					(int)target->tgid, target->comm);
 		if (fds[1].revents)
 			return log_fail(0, "process %d (%s) ended before its program began",
 					(int)target->tgid, target->comm);

@@ -4,6 +4,7 @@
  */
 #include "signals.h"
 
+#include "cleanup.h"
 #include "command.h"
 
 #include <errno.h>
@@ -36,6 +37,20 @@ int signals_open(void)
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -1;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+bool signals_pending(void)
+{
+	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+	sigset_t wanted, pending;
+
+	ending_signals(&wanted);
+	if (sigpending(&pending))
+		return false;
+	for (size_t i = 0; i < ARRAY_CNT(ending); i++)
+		if (sigismember(&wanted, ending[i]) && sigismember(&pending, ending[i]))
+			return true;
+	return false;
 }
 
 void signals_let_end_us(int signal_fd)

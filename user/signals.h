@@ -22,6 +22,9 @@ int signals_open(void);
  */
 bool signals_end_recording(const struct command *command, int signal_fd, int *signal_cnt);
 
+/* Has one of them come that nobody has read yet? */
+bool signals_pending(void);
+
 /*
  * Makes them deadly again, so that a second Ctrl-C ends a write that nobody reads. The first one,
  * which may still wait in the descriptor, must not.

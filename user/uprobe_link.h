@@ -17,7 +17,7 @@ struct uprobe_links;
 enum uprobe_link_tier {
 	UPROBE_LINK_SESSION, /* kernel 6.13, d920179b3d48: entry decides if the return is probed */
 	UPROBE_LINK_MULTI,   /* kernel 6.6, 89ae89f53d20; pid filter right since 46ba0e49b642 */
-	UPROBE_LINK_PERF,    /* perf-event uprobes, one event per function */
+	UPROBE_LINK_PERF,    /* perf-event uprobes, one event per point and side */
 	UPROBE_LINK_TIER_CNT,
 };
 

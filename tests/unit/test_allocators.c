@@ -210,6 +210,20 @@ TEST(malloc_and_free_of_two_prefixes_make_none)
 	elf_file_free(file);
 }
 
+/* A context's constructor, say. */
+TEST(a_known_prefix_without_malloc_and_free_says_nothing)
+{
+	struct elf_file *file;
+	struct allocators_set set = {};
+
+	CHECK_EQ(asm_lib_find(FN("malloc", "ret") FN("free", "ret") FN("tc_new", "ret"),
+			      ASM_LIB_SHARED, &file, &set),
+		 0);
+	CHECK_EQ(set.cnt, 2);
+	allocators_clear(&set);
+	elf_file_free(file);
+}
+
 /* Only looks like mimalloc's. */
 TEST(a_prefixed_name_upon_malloc_elsewhere_is_left_to_that)
 {
