@@ -29,9 +29,14 @@ all_exact() {
 	exact
 }
 
-# Each stack of the last run is followed to its root.
+# Each stack of the last run is followed to its root. gcc's crt files may lack call frame information:
+# the constructor of a static program that registers its own ends there, and says so.
 all_complete() {
-	says '^stacks: 100.0% complete' cat err
+	local cut
+
+	cut=$(reader stacks p.pb.gz | grep '\[[a-z_]*\]$' | grep -v ';frame_dummy;\[no_row\]$' || true)
+	equal "$cut" "" "stacks that are cut"
+	says '^stacks: ' cat err
 }
 
 # built NAME COMPILER FLAG...: a variant of the target `begin`.

@@ -5,27 +5,26 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# library NAME: the path of an allocator, empty for the C library's own.
-library() {
+# find_library NAME: the path of an allocator goes to `library`, empty for the C library's own.
+library=
+find_library() {
 	local path
 
+	library=
 	case $1 in
 	glibc) return ;;
 	jemalloc) path=libjemalloc.so.2 ;;
 	tcmalloc) path=libtcmalloc_minimal.so.4 ;;
 	mimalloc) path=libmimalloc.so.2 ;;
 	esac
-	path=$(ldconfig -p | sed -n "s|.*$path .* => ||p" | head -n 1)
-	[[ -n $path ]] || skip "$1 is not installed"
-	echo "$path"
+	library=$(ldconfig -p | sed -n "s|.*$path .* => ||p" | head -n 1)
+	[[ -n $library ]] || skip "$path is not installed"
 }
 
 # with NAME TARGET [ARG...]: starts the target with that allocator.
 with() {
-	local preload
-
-	preload=$(library "$1")
-	target_exec env LD_PRELOAD="$preload" "$TARGETS/$2" "${@:3}"
+	find_library "$1"
+	target_exec env LD_PRELOAD="$library" "$TARGETS/$2" "${@:3}"
 }
 
 # check TIER ALLOCATOR TARGET [ARG...]: at -r 1, with $options.
@@ -61,7 +60,8 @@ cxx_allocs() {
 bad_alloc() {
 	need_tier "$2"
 	# It must do that without us.
-	LD_PRELOAD=$(library "$1") "$TARGETS/bad_alloc" <<<gg >/dev/null 2>&1 ||
+	find_library "$1"
+	LD_PRELOAD=$library "$TARGETS/bad_alloc" <<<gg >/dev/null 2>&1 ||
 		skip "operator new of this $1 does not throw"
 	with "$1" bad_alloc
 	heapbpf_start -p "$target_pid" -r "$3" --max-overhead none -o p.pb.gz --tier "$2"
