@@ -97,7 +97,7 @@ list_jobs() {
 }
 
 mapfile -t jobs < <(list_jobs)
-if printf '%s\n' "${jobs[@]}" | grep -q '^e2e '; then
+if [[ " ${jobs[*]} " == *" e2e "* || ${jobs[0]:-} == "e2e "* ]]; then
 	tests/targets/build.sh
 fi
 
