@@ -11,6 +11,9 @@
 #include <linux/types.h>
 #endif
 
+/* Of functions that BPF and user space share: a call in BPF costs more than what these do. */
+#define HB_INLINE static inline __attribute__((always_inline))
+
 /*
  * What a probed function means; a probe's cookie carries one. Entry points of the malloc family
  * with the arguments of their C prototypes, and what the dynamic linker calls for debuggers
@@ -91,7 +94,7 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 
 /* The position of the highest bit of `value` (1 or more), by halving: BPF has no such instruction.
  */
-static inline __attribute__((always_inline)) __u32 hb_log2(__u64 value)
+HB_INLINE __u32 hb_log2(__u64 value)
 {
 	__u32 log2 = 0;
 
@@ -111,8 +114,7 @@ static inline __attribute__((always_inline)) __u32 hb_log2(__u64 value)
  * estimate is unbiased whatever the resolution; how near it is to the law matters to those who
  * scale a text profile by the law itself.
  */
-static inline __attribute__((always_inline)) __u64 hb_threshold(const volatile __u64 *table,
-								__u64 size)
+HB_INLINE __u64 hb_threshold(const volatile __u64 *table, __u64 size)
 {
 	__u32 steps = 1 << HB_CLASS_BITS, shift, class;
 	__u64 low, high, rest;

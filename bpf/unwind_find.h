@@ -11,6 +11,7 @@
 #ifndef HB_UNWIND_FIND_H
 #define HB_UNWIND_FIND_H
 
+#include "abi.h"
 #include "cfi_row.h"
 
 #if !defined(HB_UNWIND_MAP) || !defined(HB_UNWIND_ROW)
@@ -21,8 +22,7 @@
  * The mapping of `pc` among the `cnt` entries from `first` on (sorted, not overlapping, at most
  * HB_UW_PROC_MAP_MAX), or NULL.
  */
-static inline __attribute__((always_inline)) const struct hb_uw_map *
-hb_unwind_find_map(__u32 first, __u32 cnt, __u64 pc)
+HB_INLINE const struct hb_uw_map *hb_unwind_find_map(__u32 first, __u32 cnt, __u64 pc)
 {
 	__u32 low = first, high = first + cnt - 1;
 	const struct hb_uw_map *map;
@@ -49,8 +49,8 @@ hb_unwind_find_map(__u32 first, __u32 cnt, __u64 pc)
  * The row that rules `off`, given the index entry of its page: the last one at or before it. NULL
  * if there is none, which means a gap, or if a look-up failed.
  */
-static inline __attribute__((always_inline)) const struct hb_cfi_row *
-hb_unwind_find_row(void *rows, const struct hb_uw_page *page, __u32 off)
+HB_INLINE const struct hb_cfi_row *hb_unwind_find_row(void *rows, const struct hb_uw_page *page,
+						      __u32 off)
 {
 	__u32 low = page->first, high = page->last;
 	const struct hb_cfi_row *row, *found = 0;

@@ -50,14 +50,13 @@ struct hb_unwind_regs {
 };
 
 /* The address whose row rules the frame: a call that does not return may end its function. */
-static inline __attribute__((always_inline)) __u64
-hb_unwind_lookup_pc(const struct hb_unwind_regs *regs)
+HB_INLINE __u64 hb_unwind_lookup_pc(const struct hb_unwind_regs *regs)
 {
 	return regs->exact ? regs->pc : regs->pc - 1;
 }
 
 /* The caller of a signal handler's return stub: whatever was interrupted, on any stack. */
-static inline __attribute__((always_inline)) __u32 hb_unwind_signal(struct hb_unwind_regs *regs)
+HB_INLINE __u32 hb_unwind_signal(struct hb_unwind_regs *regs)
 {
 	__u64 gregs = regs->rsp + HB_UNWIND_UCONTEXT_GREGS;
 
@@ -75,8 +74,7 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_signal(struct hb_un
  * The caller's registers, given its CFA and the address of its saved rbp (rbp_addr is 0: rbp is
  * unchanged, 1: lost).
  */
-static inline __attribute__((always_inline)) __u32 hb_unwind_restore(struct hb_unwind_regs *regs,
-								     __u64 cfa, __u64 rbp_addr)
+HB_INLINE __u32 hb_unwind_restore(struct hb_unwind_regs *regs, __u64 cfa, __u64 rbp_addr)
 {
 	if (cfa <= regs->rsp)
 		return HB_LOSS_STACK_SP;
@@ -103,8 +101,7 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_restore(struct hb_u
 }
 
 /* A rule that did not fit its row. */
-static inline __attribute__((always_inline)) __u32 hb_unwind_big(struct hb_unwind_regs *regs,
-								 const struct hb_cfi_big *big)
+HB_INLINE __u32 hb_unwind_big(struct hb_unwind_regs *regs, const struct hb_cfi_big *big)
 {
 	__u64 cfa = (big->base == HB_CFI_RBP ? regs->rbp : regs->rsp) + big->cfa_off;
 	__u64 rbp_addr = 1;
@@ -125,8 +122,7 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_big(struct hb_unwin
  * HB_CFI_FP hb_unwind_frame_pointer()'s. The registers are those of the caller if the answer is
  * HB_UNWIND_ON, else partly overwritten.
  */
-static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unwind_regs *regs,
-								   __u32 rule)
+HB_INLINE __u32 hb_unwind_apply(struct hb_unwind_regs *regs, __u32 rule)
 {
 	__u32 kind = HB_CFI_KIND(rule), saved = HB_CFI_SAVED(rule), n = HB_CFI_N(rule);
 	__u64 cfa, rbp_addr;
@@ -169,8 +165,7 @@ static inline __attribute__((always_inline)) __u32 hb_unwind_apply(struct hb_unw
  * stacks (Go calling C), so its rbp may point anywhere. For others the caller checks that the new
  * PC is in executable memory, and behind a call (hb_unwind_call_at()).
  */
-static inline __attribute__((always_inline)) __u32
-hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
+HB_INLINE __u32 hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
 {
 	__u64 at = regs->rbp;
 
@@ -190,7 +185,7 @@ hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted)
 #define HB_UNWIND_CALL_MAX 7
 
 /* The length of an indirect call (ff /2) with these two bytes behind its opcode. */
-static inline __attribute__((always_inline)) __u32 hb_unwind_indirect_len(__u8 modrm, __u8 sib)
+HB_INLINE __u32 hb_unwind_indirect_len(__u8 modrm, __u8 sib)
 {
 	__u32 mod = modrm >> 6, rm = modrm & 7, len = 2;
 
@@ -214,8 +209,7 @@ enum hb_unwind_call {
  * Can what ends at `pc` be a call? code[0..7] are the bytes from pc - 8 on. A direct call puts its
  * target into *target.
  */
-static inline __attribute__((always_inline)) enum hb_unwind_call
-hb_unwind_call_at(const __u8 code[8], __u64 pc, __u64 *target)
+HB_INLINE enum hb_unwind_call hb_unwind_call_at(const __u8 code[8], __u64 pc, __u64 *target)
 {
 	__u32 rel =
 		(__u32)code[4] | (__u32)code[5] << 8 | (__u32)code[6] << 16 | (__u32)code[7] << 24;
