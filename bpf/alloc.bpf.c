@@ -170,7 +170,7 @@ static __always_inline bool read_word(__u64 at, __u64 *word)
  * Is `ra` inside a probed function of the allocator whose probe we are at? Global, unlike all
  * others: its arguments are numbers, so the verifier can look at it once and not for each call.
  */
-__noinline int is_nested(__u64 ip, __u64 cookie, __u64 ra)
+__noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra)
 {
 	__u32 slot = HB_COOKIE_SLOT(cookie);
 	struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
@@ -196,7 +196,7 @@ static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 add
 		return;
 	/* realloc's own free of a block that it took out before; only exact runs can tell. */
 	if (hb_config.exact && read_word(PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie), &ra) &&
-	    is_nested(PT_REGS_IP(ctx), cookie, ra))
+	    alloc_is_nested(PT_REGS_IP(ctx), cookie, ra))
 		return;
 	hb_stat_add(HB_STAT_UNKNOWN_FREES, 1);
 }
@@ -259,7 +259,7 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 			account_free(call->old, tgid);
 		return SKIP_RETURN;
 	}
-	if (is_nested(PT_REGS_IP(ctx), cookie, ra))
+	if (alloc_is_nested(PT_REGS_IP(ctx), cookie, ra))
 		return SKIP_RETURN;
 	taken.ra = ra;
 	site->tgid = tgid;

@@ -451,14 +451,19 @@ static __always_inline __u64 store(struct uw_walk *walk)
 __noinline __u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid,
 			      const struct hb_proc *proc)
 {
-	struct uw_walk *walk = proc ? claim_walk() : NULL;
-	struct uw_loop loop = {.walk = walk};
+	struct uw_loop loop = {};
+	struct uw_walk *walk;
 	__u64 id;
 
-	if (!walk || !proc) {
+	/* Callers have one; the verifier, which looks at this function alone, cannot know. */
+	if (!proc)
+		return 0;
+	walk = claim_walk();
+	if (!walk) {
 		hb_lose(HB_LOSS_NO_SCRATCH);
 		return 0;
 	}
+	loop.walk = walk;
 	init_walk(walk, rbp, tgid, proc);
 	walk->regs.pc = ra;
 	walk->regs.rsp = cfa;
