@@ -158,21 +158,32 @@ int probes_explain_none(const struct target *target)
 			(int)target->tgid, target->comm);
 }
 
-/* The ranges of a file's entry points. Where there are too many the last range takes in the rest.
+/* Between two functions lies less than this only to align the second one. */
+#define PADDING_MAX 16
+
+/*
+ * The ranges of a file's entry points, neighbours as one. 0, or -E2BIG: more than fit; one range over
+ * what lies between would take calls from there for nested ones, and they would not be counted.
  */
-static void fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
+static int fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
 {
 	for (size_t i = 0; i < set->cnt; i++) {
 		const struct allocators_fn *fn = &set->fns[i];
 		struct hb_range range = {fn->off, fn->off + fn->size_bytes};
+		struct hb_range *last = wrappers->cnt ? &wrappers->range[wrappers->cnt - 1] : NULL;
 
 		if (!fn->holds_calls)
 			continue;
-		if (wrappers->cnt < HB_WRAPPER_MAX)
+		if (last && range.start_off < last->end_off + PADDING_MAX) {
+			if (last->end_off < range.end_off)
+				last->end_off = range.end_off;
+		} else if (wrappers->cnt < HB_WRAPPER_MAX) {
 			wrappers->range[wrappers->cnt++] = range;
-		else if (wrappers->range[HB_WRAPPER_MAX - 1].end_off < range.end_off)
-			wrappers->range[HB_WRAPPER_MAX - 1].end_off = range.end_off;
+		} else {
+			return -E2BIG;
+		}
 	}
+	return 0;
 }
 
 /* Where the results of what may throw are taken. */
@@ -257,7 +268,9 @@ static int attach_one(const struct probes_file *file, const struct target *targe
 	err = slot_of(slots, file->elf, &slot);
 	if (err)
 		return err;
-	fill_wrappers(&file->set, &wrappers);
+	err = fill_wrappers(&file->set, &wrappers);
+	if (err)
+		return err;
 	return attach_file(file, target, loader, slot, &wrappers, points,
 			   fill_points(file, track_live, slot, points));
 }
