@@ -98,7 +98,7 @@ int apart_call(int (*fn)(void *data), void *data, size_t bytes)
  * Lets go of all but the descriptor, stops, and waits to be killed. The others must all be held by
  * somebody else meanwhile, or this would be where they are closed. If we are killed, so is it.
  */
-static _Noreturn void hold(int fd, pid_t parent)
+static _Noreturn void keep_one(int fd, pid_t parent)
 {
 	setpgid(0, 0);
 	if (fd > 0)
@@ -120,7 +120,7 @@ void apart_close(const int *fds, size_t cnt)
 	for (size_t i = 0; i < cnt; i++) {
 		pids[i] = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 		if (!pids[i])
-			hold(fds[i], parent);
+			keep_one(fds[i], parent);
 	}
 	for (size_t i = 0; i < cnt; i++)
 		if (pids[i] > 0 && !wait_for(pids[i], WUNTRACED))
