@@ -7,13 +7,13 @@
 #              it does alone (medians)
 #   accuracy   of the ten largest sites of a program that counts for itself, default budget
 #
-#   scripts/bench-budget.sh [SECONDS [ROUNDS [LOAD...]]]   default 20 and 3, and all that can run; as
-#                                                          root, after make
+#   scripts/bench-budget.sh [SECONDS [ROUNDS [LOAD...]]]   default 10 and 2, and all that can run; as
+#                                                          root, after make; a quarter of an hour
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 
-seconds=$(script_rounds "${1:-20}")
-rounds=$(script_rounds "${2:-3}")
+seconds=$(script_rounds "${1:-10}")
+rounds=$(script_rounds "${2:-2}")
 loads=("${@:3}")
 script_begin
 
@@ -124,45 +124,37 @@ work_pipelined() {
 	redis_load -P 16
 }
 
-as_postgres() {
-	setpriv --reuid=postgres --regid=postgres --clear-groups "$@"
-}
-
 postgres_backend() {
-	psql=(as_postgres psql -h "$test_dir/db" -qAtc)
-	"${psql[@]}" "select pid from pg_stat_activity where application_name = 'pgbench'" >backend
+	as_postgres psql -qAtc "select pid from pg_stat_activity where application_name = 'pgbench'" >backend
 	[[ -s backend ]]
 }
 
 # The server stays; the target is the process that serves pgbench, whose work has begun.
 start_postgres() {
-	local bin
-
-	bin=$(echo /usr/lib/postgresql/*/bin)
-	bin=${bin##* }
-	if [[ ! -d db ]]; then
-		chmod 755 "$test_dir"
-		mkdir db
-		chown postgres db
-		as_postgres "$bin/initdb" -N -A trust -D db/data >messages
-		as_postgres "$bin/postgres" -D db/data -k "$test_dir/db" -c listen_addresses= \
-			-c fsync=off >>messages 2>&1 &
-		pids+=($!)
-		eventually as_postgres pg_isready -q -h "$test_dir/db"
-		as_postgres pgbench -h "$test_dir/db" -q -i -s 1 >>messages 2>&1
-	fi
-	as_postgres pgbench -h "$test_dir/db" -S -c 1 -T $((seconds + 5)) -P 1 >bench 2>&1 &
+	[[ -d db ]] || postgres_serve
+	as_postgres pgbench -S -c 1 -T $((seconds + 600)) -P 1 >bench 2>&1 &
 	bench_pid=$!
 	pids+=("$bench_pid")
 	eventually postgres_backend
 	target_pid=$(<backend)
 }
 
-# The seconds that pgbench reported last are those that were watched from their first to their last.
+# Seconds that pgbench has reported.
+reported() {
+	grep -c '^progress: ' bench || true
+}
+
+# Transactions in those that begin and end while it is watched: the first one may be older.
 work_postgres() {
-	eventually grep -q '^progress: 2' bench
-	timeout "$((2 * seconds + 20))" tail --pid="$bench_pid" -f /dev/null
-	sed -n 's/^progress: .* s, \([0-9.]*\) tps.*/\1/p' bench | tail -n "$seconds" |
+	local before
+
+	before=$(reported)
+	while (($(reported) < before + seconds)); do
+		kill -0 "$bench_pid"
+		read -rt 0.1 <> <(:) || true
+	done
+	sed -n 's/^progress: .* s, \([0-9.]*\) tps.*/\1/p' bench |
+		sed -n "$((before + 2)),$((before + seconds))p" |
 		awk '{ sum += $1 } END { printf "%d\n", sum }'
 }
 
@@ -205,10 +197,6 @@ measure() {
 	fi
 }
 
-median() {
-	sort -g "$1" | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
-}
-
 if ((${#loads[@]} == 0)); then
 	for load in tight churn map sqlite3 python redis pipelined postgres; do
 		can_run "$load" && loads+=("$load")
@@ -229,7 +217,7 @@ printf '|---|---|---|---|---|\n'
 for load in "${loads[@]}"; do
 	printf '| %s' "${title[$load]}"
 	for mode in "${modes[@]:1}"; do
-		awk -v v="$(median "$load.$mode")" -v alone="$(median "$load.nothing")" \
+		awk -v v="$(script_median "$load.$mode")" -v alone="$(script_median "$load.nothing")" \
 			'BEGIN { printf " | %.2f", v / alone }'
 	done
 	printf ' |\n'

@@ -249,10 +249,6 @@ measure() {
 	exec {target_in}>&- {target_out}>&-
 }
 
-median() {
-	sort -g "$1" | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
-}
-
 # Beginning, end and memory of a recording with 5,000 stacks; milliseconds and kilobytes.
 measure_ends() {
 	local start
@@ -298,7 +294,7 @@ printf '|\n'
 for mode in "${modes[@]}"; do
 	printf '| %s' "${mode/_/ }"
 	for load in "${loads[@]}"; do
-		awk -v v="$(median "$load.$mode")" -v base="$(median "$load.nothing")" -v unit="${unit[$load]}" \
+		awk -v v="$(script_median "$load.$mode")" -v base="$(script_median "$load.nothing")" -v unit="${unit[$load]}" \
 			'BEGIN { printf " | %.*f %s (%.2g)", v < 100, v, unit, base / v }'
 	done
 	printf ' |\n'
@@ -310,14 +306,14 @@ for mode in "${modes[@]:1}"; do
 	[[ $mode == *_floor ]] && continue
 	floor=heap_floor
 	[[ $mode == allocs ]] && floor=allocs_floor
-	awk -v v="$(median "tight.$mode")" -v base="$(median tight.nothing)" \
-		-v floor="$(median "tight.$floor")" -v mode="$mode" 'BEGIN {
+	awk -v v="$(script_median "tight.$mode")" -v base="$(script_median tight.nothing)" \
+		-v floor="$(script_median "tight.$floor")" -v mode="$mode" 'BEGIN {
 			printf " %s %.0f ns, %.2f of its floor of %.0f ns;", mode, v - base,
 				(v - base) / (floor - base), floor - base
 		}'
 done
 printf '\nWith 5,000 stacks: from start to recording %.0f ms, from Ctrl-C to the end %.0f ms, memory %.0f MB.\n' \
-	"$(median begin)" "$(median end)" "$(awk -v kb="$(median memory)" 'BEGIN { print kb / 1024 }')"
+	"$(script_median begin)" "$(script_median end)" "$(awk -v kb="$(script_median memory)" 'BEGIN { print kb / 1024 }')"
 printf '\n'
 "$TESTS/../scripts/bench-unwind.sh" "$rounds"
 printf '\n'

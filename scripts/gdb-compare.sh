@@ -136,24 +136,12 @@ load_sqlite3() {
 }
 
 start_postgres() {
-	local bin
-
-	bin=$(echo /usr/lib/postgresql/*/bin)
-	bin=${bin##* }
-	[[ -x $bin/postgres ]] || skip "postgres is not installed"
-	chmod 755 "$test_dir" "$PWD"
-	mkdir db
-	chown postgres db
-	as_postgres "$bin/initdb" -N -A trust -D "$PWD/db/data" >messages
+	postgres_make
 	target_spawn setpriv --reuid=postgres --regid=postgres --init-groups \
-		"$bin/postgres" --single -j -D "$PWD/db/data" postgres
+		"$postgres_bin/postgres" --single -j -D "$PWD/db/data" postgres
 	# It answers one statement with its result: then it is ready.
 	printf "select 'READY' as ready;\n\n" >&"$target_in"
 	await_text READY
-}
-
-as_postgres() {
-	setpriv --reuid=postgres --regid=postgres --init-groups "$@"
 }
 
 # Reads what the target says until it has said TEXT.

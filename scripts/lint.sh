@@ -45,7 +45,7 @@ check_format() {
 	command -v clang-format-$CLANG_FORMAT_VERSION >/dev/null &&
 		tool=clang-format-$CLANG_FORMAT_VERSION
 	# Versions disagree; one decides.
-	if ! "$tool" --version 2>/dev/null | grep -q "version $CLANG_FORMAT_VERSION\."; then
+	if ! "$tool" --version 2>/dev/null | grep "version $CLANG_FORMAT_VERSION\." >/dev/null; then
 		note "clang-format $CLANG_FORMAT_VERSION is not installed: format not checked"
 		return
 	fi
@@ -78,7 +78,7 @@ check_licences() {
 		proto/*.proto user/heapbpf.8; do
 		want=GPL-2.0-or-later
 		[[ $file == bpf/* ]] && want=GPL-2.0-only
-		head -n 3 "$file" | grep -q "SPDX-License-Identifier: $want" ||
+		head -n 3 "$file" | grep "SPDX-License-Identifier: $want" >/dev/null ||
 			fault "$file:1: no SPDX-License-Identifier: $want"
 	done
 }

@@ -23,36 +23,16 @@ minutes=${1:-30}
 	echo "usage: $0 [MINUTES]" >&2
 	exit 64
 }
-((EUID == 0)) || {
-	echo "$0: needs root" >&2
-	exit 2
-}
-[[ -x $HEAPBPF ]] || {
-	echo "$0: $HEAPBPF is not built; run make" >&2
-	exit 2
-}
-
 # Seconds that do not count: tables and caches fill.
 WARM_UP=60
 
-BUILD=$BUILD "$TESTS/targets/build.sh"
-test_dir=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-soak.XXXXXX")
-cd "$test_dir"
-
-finish() {
-	local pid
-
-	trap - EXIT
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+teardown() {
 	if [[ -n ${SOAK_DIR:-} ]]; then
 		cp samples p.pb.gz err "$SOAK_DIR/" || true
 	fi
-	cd /
-	rm -rf "$test_dir"
 }
-trap finish EXIT
+
+script_begin
 
 # Seconds since the start and what bpf_objects.py says, once a second until the time is over.
 sample() {

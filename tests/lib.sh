@@ -290,6 +290,37 @@ go_command() {
 	skip "go is not installed"
 }
 
+# --- postgres ----------------------------------------------------------------------------------
+
+# as_postgres COMMAND...: by its user, with the server of this directory.
+as_postgres() {
+	setpriv --reuid=postgres --regid=postgres --init-groups env "PGHOST=$PWD/db" \
+		PGUSER=postgres PGDATABASE=postgres "$@"
+}
+
+# Makes a cluster in db/data of this directory; `postgres_bin` is where its programs are.
+postgres_make() {
+	postgres_bin=$(echo /usr/lib/postgresql/*/bin)
+	postgres_bin=${postgres_bin##* }
+	[[ -x $postgres_bin/postgres ]] || skip "postgres is not installed"
+	need setpriv
+	chmod 755 "$test_dir" "$PWD"
+	mkdir db
+	chown postgres db
+	as_postgres "$postgres_bin/initdb" -N -A trust -D "$PWD/db/data" >messages
+}
+
+# The same, and starts its server with what pgbench works on.
+postgres_serve() {
+	postgres_make
+	need pgbench
+	as_postgres "$postgres_bin/postgres" -D "$PWD/db/data" -k "$PWD/db" -c listen_addresses= \
+		-c fsync=off >>messages 2>&1 &
+	pids+=($!)
+	eventually as_postgres pg_isready -q
+	as_postgres pgbench -q -i -s 1 >>messages 2>&1
+}
+
 # --- scripts that are no tests -------------------------------------------------------------------
 
 # script_rounds TEXT: prints it if it is a number of turns.
@@ -301,6 +332,12 @@ script_rounds() {
 	echo "$1"
 }
 
+# script_median FILE: of its numbers, one a line.
+script_median() {
+	sort -g "$1" | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
+
+# A script may define teardown(), as a test.
 script_end() {
 	local pid
 
@@ -309,6 +346,9 @@ script_end() {
 		kill -KILL "$pid" 2>/dev/null || true
 	done
 	wait 2>/dev/null || true
+	if declare -F teardown >/dev/null; then
+		teardown
+	fi
 	cd /
 	rm -rf "$test_dir"
 }

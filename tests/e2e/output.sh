@@ -20,7 +20,7 @@ test_default_name() {
 
 test_default_name_of_text() {
 	short --text
-	head -n 1 "heapbpf.freeall.$target_pid.txt" | grep -q '^heap profile: '
+	head -n 1 "heapbpf.freeall.$target_pid.txt" | grep '^heap profile: ' >/dev/null
 }
 
 test_name_is_tame() {

@@ -197,11 +197,6 @@ test_mariadb() {
 	wait "$server" || true
 }
 
-as_postgres() {
-	setpriv --reuid=postgres --regid=postgres --init-groups env "PGHOST=$test_dir/db" \
-		PGUSER=postgres PGDATABASE=postgres "$@"
-}
-
 # Leaves the pid of the process that serves pgbench in the file `backend`.
 backend_of_pgbench() {
 	as_postgres psql -qAtc "select pid from pg_stat_activity
@@ -210,21 +205,9 @@ backend_of_pgbench() {
 }
 
 test_postgres_backend() {
-	local bin backend
+	local backend
 
-	bin=$(echo /usr/lib/postgresql/*/bin)
-	bin=${bin##* }
-	[[ -x $bin/postgres ]] || skip "postgres is not installed"
-	need pgbench setpriv
-	chmod 755 "$test_dir"
-	mkdir db
-	chown postgres db
-	as_postgres "$bin/initdb" -N -A trust -D db/data >messages
-	as_postgres "$bin/postgres" -D db/data -k "$test_dir/db" -c listen_addresses= \
-		-c fsync=off >>messages 2>&1 &
-	pids+=($!)
-	eventually as_postgres pg_isready -q
-	as_postgres pgbench -q -i -s 1 >>messages 2>&1
+	postgres_serve
 	as_postgres pgbench -c 1 -T 300 >bench 2>&1 &
 	bench=$!
 	pids+=("$bench")

@@ -23,7 +23,7 @@ loss() {
 	local count
 
 	count=$(grep -w "$1" losses | grep -oE '[0-9]+' | head -n 1)
-	cat out err | grep -w "$1" | grep -qE "(^|[^0-9])$count([^0-9]|$)" ||
+	cat out err | grep -w "$1" | grep -E "(^|[^0-9])$count([^0-9]|$)" >/dev/null ||
 		fail "the terminal does not show $1 $count"
 	grep -qE "^lost: $count $1: .* --max-${1%_full} or memory exhausted$" out ||
 		fail "$1 is said to be something else: $(grep -w "$1" out)"
