@@ -69,7 +69,7 @@ void hold_release(struct session *session)
 	if (!session->holds)
 		return;
 	session->released = true;
-	let_on(session->targets[0]);
+	let_on(session->targets.all[0]);
 }
 
 /* For a hold of which BPF has yet to tell. */
@@ -82,7 +82,7 @@ void hold_end(struct session *session)
 
 	if (!session->holds || !session->released || !loader_hold_end(session->loader))
 		return;
-	target = session->targets[0];
+	target = session->targets.all[0];
 	fd.fd = loader_event_fd(session->loader);
 	while (!target->hold && poll(&fd, 1, HOLD_WAIT_MS) > 0)
 		loader_poll_events(session->loader);

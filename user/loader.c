@@ -389,8 +389,6 @@ struct reading {
 	loader_heap_fn *heap_of;
 	void *data;
 	struct heap_scale scale;
-	struct heap *heap;
-	uint32_t tgid;
 	double bytes;
 };
 
@@ -420,7 +418,7 @@ static int add_site(const void *key_, const void *site, void *data)
 	struct reading *reading = data;
 	const struct hb_site_key *key = key_;
 	struct heap *heap = reading->scale.coverage > 0
-				    ? reading->heap_of((pid_t)key->tgid, reading->data)
+				    ? reading->heap_of((pid_t)key->tgid, key->epoch, reading->data)
 				    : NULL;
 
 	return heap ? heap_add_site(heap, key, site, &reading->scale) : 0;
@@ -444,15 +442,14 @@ static int add_stack(const void *id, const void *stack_, void *data)
 {
 	const struct reading *reading = data;
 	const struct hb_stack *stack = stack_;
+	struct heap *heap = reading->heap_of((pid_t)stack->tgid, stack->epoch, reading->data);
 
-	if (stack->tgid != reading->tgid)
-		return 0;
-	return heap_add_stack(reading->heap, *(const uint64_t *)id, stack);
+	return heap ? heap_add_stack(heap, *(const uint64_t *)id, stack) : 0;
 }
 
-int loader_read_stacks(const struct loader *loader, pid_t tgid, struct heap *heap)
+int loader_read_stacks(const struct loader *loader, loader_heap_fn *heap_of, void *data)
 {
-	struct reading reading = {.heap = heap, .tgid = (uint32_t)tgid};
+	struct reading reading = {.heap_of = heap_of, .data = data};
 	int err = tallies_each_stack(&loader->tallies, add_stack, &reading);
 
 	return err ? log_fail(-err, "cannot collect stacks") : 0;

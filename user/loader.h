@@ -131,10 +131,8 @@ void loader_poll_events(struct loader *loader);
 double loader_spent_ns(const struct loader_cost *cost,
 		       const uint64_t counters[static HB_COUNTER_CNT]);
 
-/*
- * Finds the heap of a process; NULL: nobody is interested. For loader_settle().
- */
-typedef struct heap *loader_heap_fn(pid_t tgid, void *data);
+/* Finds the heap of a process in its image `epoch`; NULL: nobody is interested. */
+typedef struct heap *loader_heap_fn(pid_t tgid, uint32_t epoch, void *data);
 
 /*
  * Moves what windows counted since the last call to the heaps, each as seen in `coverage` of the
@@ -149,7 +147,7 @@ void loader_counters(const struct loader *loader, uint64_t counters[static HB_CO
 /* Estimated bytes in use over all processes, for the progress line. */
 double loader_live_bytes(const struct loader *loader);
 
-/* Adds all stacks of `tgid` to `heap`. 0 or -errno, logged. */
-int loader_read_stacks(const struct loader *loader, pid_t tgid, struct heap *heap);
+/* Adds every stack to its heap. 0 or -errno, logged. */
+int loader_read_stacks(const struct loader *loader, loader_heap_fn *heap_of, void *data);
 
 #endif

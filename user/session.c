@@ -34,9 +34,7 @@ void session_free(struct session *session)
 	loader_free(session->loader);
 	unwind_table_free(session->unwind);
 	symbolizer_free(session->symbolizer);
-	for (size_t i = 0; i < session->target_cnt; i++)
-		target_free(session->targets[i]);
-	free(session->targets);
+	targets_clear(&session->targets);
 	free(session->slots.elfs);
 	elf_cache_free(session->cache);
 	free(session);
@@ -64,20 +62,12 @@ static int add_target(struct session *session, struct target *target)
 	return target_has_allocator(target) ? 0 : probes_explain_none(target);
 }
 
-static struct target *find_target(struct session *session, uint32_t tgid)
-{
-	for (size_t i = 0; i < session->target_cnt; i++)
-		if ((uint32_t)session->targets[i]->tgid == tgid)
-			return session->targets[i];
-	return NULL;
-}
-
 int session_wait_ms(const struct session *session)
 {
 	int64_t wait_ms = -1;
 
-	for (size_t i = 0; i < session->target_cnt; i++) {
-		const struct target *target = session->targets[i];
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		const struct target *target = session->targets.all[i];
 		int64_t left_ms = LOOK_MS;
 
 		if (target->exited || (!target->looks_left && !target->dirty))
@@ -92,8 +82,8 @@ int session_wait_ms(const struct session *session)
 
 void session_look_again(struct session *session)
 {
-	for (size_t i = 0; i < session->target_cnt; i++) {
-		struct target *target = session->targets[i];
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
 
 		if (target->dirty && !target->exited && follow_pause_left_ns(target) <= 0)
 			follow_look_well(session, target);
@@ -116,7 +106,7 @@ void session_look_again(struct session *session)
 static void on_event(const struct hb_event *event, void *data)
 {
 	struct session *session = data;
-	struct target *target = find_target(session, event->tgid);
+	struct target *target = targets_find_image(&session->targets, event->tgid, event->epoch);
 
 	if (!target)
 		return;
@@ -137,7 +127,7 @@ static void on_event(const struct hb_event *event, void *data)
 			 (int)target->tgid);
 		break;
 	case HB_EVENT_EXIT:
-		target->exited = true;
+		targets_end(&session->targets, target);
 		break;
 	case HB_EVENT_MAPS:
 		target->dirty |= event->epoch == target->epoch;
@@ -153,13 +143,13 @@ static void on_event(const struct hb_event *event, void *data)
 void session_handle_events(struct session *session, bool ending)
 {
 	loader_poll_events(session->loader);
-	for (size_t i = 0; i < session->target_cnt && !ending; i++)
-		if (session->targets[i]->hold && !session->targets[i]->exited)
-			hold_serve(session, session->targets[i]);
-	for (size_t i = 0; i < session->target_cnt && !ending; i++)
-		if (session->targets[i]->dirty && !session->targets[i]->exited &&
-		    follow_pause_left_ns(session->targets[i]) <= 0)
-			follow_look_well(session, session->targets[i]);
+	for (size_t i = 0; i < session->targets.cnt && !ending; i++)
+		if (session->targets.all[i]->hold && !session->targets.all[i]->exited)
+			hold_serve(session, session->targets.all[i]);
+	for (size_t i = 0; i < session->targets.cnt && !ending; i++)
+		if (session->targets.all[i]->dirty && !session->targets.all[i]->exited &&
+		    follow_pause_left_ns(session->targets.all[i]) <= 0)
+			follow_look_well(session, session->targets.all[i]);
 }
 
 /* Forgets the probes of those that ended: their numbers may be others' by now. True if any did. */
@@ -167,8 +157,8 @@ static bool drop_ended(struct session *session)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < session->target_cnt; i++) {
-		struct target *target = session->targets[i];
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
 
 		if (target->dropped || !(target->exited || target_is_gone(target)))
 			continue;
@@ -188,18 +178,10 @@ int session_arm(struct session *session)
 	} while (err && drop_ended(session));
 	if (err)
 		return log_fail(-err, "cannot put the probes back");
-	for (size_t i = 0; i < session->target_cnt; i++)
-		if (!session->targets[i]->dropped)
-			follow_look_well(session, session->targets[i]);
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		if (!session->targets.all[i]->dropped)
+			follow_look_well(session, session->targets.all[i]);
 	return 0;
-}
-
-bool session_all_exited(const struct session *session)
-{
-	for (size_t i = 0; i < session->target_cnt; i++)
-		if (!session->targets[i]->exited)
-			return false;
-	return true;
 }
 
 /*
@@ -225,9 +207,6 @@ static int open_targets(struct session *session)
 {
 	const struct opts *opts = session->opts;
 
-	session->targets = calloc(opts->tgid_cnt, sizeof(struct target *));
-	if (!session->targets)
-		return log_fail(ENOMEM, "cannot start");
 	for (size_t i = 0; i < opts->tgid_cnt; i++) {
 		struct target *target = NULL;
 		int err;
@@ -237,7 +216,11 @@ static int open_targets(struct session *session)
 		err = target_open(opts->tgids[i], &target);
 		if (err)
 			return err;
-		session->targets[session->target_cnt++] = target;
+		err = targets_add(&session->targets, target);
+		if (err) {
+			target_free(target);
+			return log_fail(-err, "cannot watch process %d", (int)opts->tgids[i]);
+		}
 		/* The name of a command that has yet to be executed is not the file's. */
 		err = session->holds ? 0 : output_check(opts, target);
 		if (err)
@@ -286,7 +269,7 @@ static int open_loader(struct session *session)
 /* Lets the command go and waits until it is held where its own code begins. */
 static int launch(struct session *session, struct command *command)
 {
-	struct target *target = session->targets[0];
+	struct target *target = session->targets.all[0];
 	struct pollfd fds[] = {
 		{.fd = loader_event_fd(session->loader), .events = POLLIN},
 		{.fd = target->pidfd, .events = POLLIN},
@@ -327,6 +310,9 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 	session->opts = opts;
 	session->holds = command;
 	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
+	err = targets_init(&session->targets);
+	if (err)
+		return log_fail(-err, "cannot start");
 	session->cache = elf_cache_new();
 	session->symbolizer = symbolizer_new();
 	if (!session->cache || !session->symbolizer)
@@ -338,8 +324,9 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 		err = caps_choose(opts->tier, &session->tier);
 	if (!err)
 		err = open_loader(session);
-	for (size_t i = 0; i < session->target_cnt && !err; i++)
-		err = command ? launch(session, command) : add_target(session, session->targets[i]);
+	for (size_t i = 0; i < session->targets.cnt && !err; i++)
+		err = command ? launch(session, command)
+			      : add_target(session, session->targets.all[i]);
 	if (err)
 		return err;
 	*out = take_ptr(session);

@@ -8,6 +8,7 @@
 
 #include "loader.h"
 #include "probes.h"
+#include "targets.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,8 +29,7 @@ struct session {
 	struct elf_cache *cache;
 	struct symbolizer *symbolizer;
 	struct unwind_table *unwind;
-	struct target **targets; /* owned, in the order of the options */
-	size_t target_cnt;
+	struct targets targets; /* first those of the options, in their order */
 	struct loader_cost cost;
 	struct probes_slots slots;
 	bool holds;	 /* the only target is a command, held at the beginnings of its images */
@@ -69,8 +69,5 @@ void session_look_again(struct session *session);
  * changes while they were out. 0 or -errno, logged.
  */
 int session_arm(struct session *session);
-
-/* True when no target lives any more. */
-bool session_all_exited(const struct session *session);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "elf_file.h"
+#include "heap.h"
 #include "log.h"
 #include "needed.h"
 #include "privilege.h"
@@ -35,6 +36,7 @@ void target_free(struct target *target)
 	procmaps_clear(&target->maps);
 	mappings_clear(&target->mappings);
 	free(target->files);
+	heap_free(target->heap);
 	free(target->comm);
 	cleanup_close(&target->pidfd);
 	cleanup_close(&target->root_fd);
@@ -99,7 +101,7 @@ bool target_is_gone(const struct target *target)
 {
 	struct pollfd fd = {.fd = target->pidfd, .events = POLLIN};
 
-	return poll(&fd, 1, 0) > 0;
+	return target->pidfd < 0 || poll(&fd, 1, 0) > 0;
 }
 
 static char *read_comm(pid_t tgid)
@@ -139,7 +141,10 @@ int target_open(pid_t tgid, struct target **out)
 	if (!target)
 		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
 	target->tgid = tgid;
-	target->root_fd = -1;
+	target->root_fd = target->pidfd = -1;
+	target->heap = heap_new();
+	if (!target->heap)
+		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
 	target->pidfd = open_pidfd(tgid);
 	if (target->pidfd < 0)
 		return target->pidfd;
@@ -155,6 +160,8 @@ int target_open(pid_t tgid, struct target **out)
 	}
 	if (target_renew(target))
 		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
+	target->opened_cpu_ns = target_cpu_ns(target);
+	target->cpu_ns = 0;
 	*out = take_ptr(target);
 	return 0;
 }
@@ -297,9 +304,10 @@ double target_cpu_ns(struct target *target)
 	struct timespec used;
 	clockid_t clock;
 
-	if (!clock_getcpuclockid(target->tgid, &clock) && !clock_gettime(clock, &used) &&
-	    !target_is_gone(target))
-		target->cpu_ns = (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+	if (!target->exited && !clock_getcpuclockid(target->tgid, &clock) &&
+	    !clock_gettime(clock, &used) && !target_is_gone(target))
+		target->cpu_ns =
+			(double)used.tv_sec * 1e9 + (double)used.tv_nsec - target->opened_cpu_ns;
 	return target->cpu_ns;
 }
 

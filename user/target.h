@@ -16,6 +16,7 @@
 
 struct elf_cache;
 struct elf_file;
+struct heap;
 struct symbolizer;
 
 /* A file of the process that was looked at for an allocator, once. */
@@ -35,7 +36,7 @@ enum target_hold {
 /* The process. */
 struct target {
 	pid_t tgid;
-	int pidfd;   /* owned; readable when the process has ended */
+	int pidfd;   /* owned; readable when the process has ended, -1 once that was noted */
 	int root_fd; /* owned; its root directory, or -1 */
 	char *comm;  /* owned */
 	bool exited;
@@ -46,6 +47,7 @@ struct target {
 	enum target_hold hold; /* news of it, to be dealt with */
 	int64_t looked_ns;     /* monotonic; when the mappings were read last */
 	int unreadable;	       /* errno of the last mapped file that could not be opened, or 0 */
+	uint32_t first_epoch;  /* of the image that it had when it joined */
 	uint32_t epoch;	       /* of the current image, as of the last event */
 	int looks_left;	       /* times that the mappings are read again after an exec */
 	struct procmaps maps;  /* owned; the last snapshot */
@@ -54,7 +56,10 @@ struct target {
 	struct target_file *files;   /* owned, in the order they were met */
 	size_t file_cnt, file_cap;
 	double cpu_ns;		      /* as of the last target_cpu_ns() */
+	double opened_cpu_ns;	      /* what it had used until target_open() */
 	struct profile_memory memory; /* as of the last target_read_memory() */
+	struct heap *heap;	      /* owned; what was counted in windows that are over */
+	struct target *older;	      /* borrowed; had the same number before, or NULL */
 };
 
 /*
@@ -99,7 +104,7 @@ bool target_has_allocator(const struct target *target);
 /* Opens the debug information of every mapped file while the process still lives. */
 void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer);
 
-/* Processor time of all its threads until now, or until its end; nanoseconds. */
+/* Processor time of all its threads since target_open(), until now or its end; nanoseconds. */
 double target_cpu_ns(struct target *target);
 
 /*

@@ -8,11 +8,11 @@
 
 #include "budget.h"
 #include "cleanup.h"
-#include "heap.h"
 #include "log.h"
 #include "opts.h"
 #include "session.h"
 #include "target.h"
+#include "targets.h"
 
 #include <errno.h>
 #include <math.h>
@@ -27,18 +27,12 @@ struct windows {
 	double dearer;			   /* what a hit costs now, by what it cost at the start */
 	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
 	double before_ns;		   /* processor time of the targets before the recording */
-	struct heap **heaps;		   /* owned; one per target of the session */
 };
 
 DEFINE_CLEANUP(windows, struct windows, windows_free)
 
 void windows_free(struct windows *windows)
 {
-	if (!windows)
-		return;
-	for (size_t i = 0; windows->heaps && i < windows->session->target_cnt; i++)
-		heap_free(windows->heaps[i]);
-	free(windows->heaps);
 	free(windows);
 }
 
@@ -79,18 +73,15 @@ static void read_load(struct windows *windows, struct budget_load *load)
 	memcpy(windows->counters, counters, sizeof(counters));
 	load->probe_ns = windows->spent_ns;
 	load->cpu_ns = -windows->before_ns;
-	for (size_t i = 0; i < session->target_cnt; i++)
-		load->cpu_ns += target_cpu_ns(session->targets[i]);
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		load->cpu_ns += target_cpu_ns(session->targets.all[i]);
 }
 
-static struct heap *heap_of(pid_t tgid, void *data)
+static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
 {
-	const struct windows *windows = data;
+	const struct target *target = targets_find_image(data, tgid, epoch);
 
-	for (size_t i = 0; i < windows->session->target_cnt; i++)
-		if (windows->session->targets[i]->tgid == tgid)
-			return windows->heaps[i];
-	return NULL;
+	return target ? target->heap : NULL;
 }
 
 /* With every probe in place, and the mappings known. */
@@ -145,7 +136,8 @@ static int take_step(struct windows *windows)
 	if (step.close)
 		close_window(windows, step.open);
 	if (step.settle)
-		err = loader_settle(windows->session->loader, step.coverage, heap_of, windows);
+		err = loader_settle(windows->session->loader, step.coverage, heap_of,
+				    &windows->session->targets);
 	if (!err && step.open)
 		err = open_window(windows);
 	return err;
@@ -177,18 +169,12 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 		return log_fail(ENOMEM, "cannot record");
 	windows->session = session;
 	windows->dearer = 1;
-	windows->heaps = calloc(session->target_cnt + 1, sizeof(*windows->heaps));
-	for (size_t i = 0; windows->heaps && i < session->target_cnt; i++) {
-		windows->heaps[i] = heap_new();
-		if (!windows->heaps[i])
-			return log_fail(ENOMEM, "cannot record");
-	}
-	if (!windows->heaps || getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		return log_fail(ENOMEM, "cannot record");
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return log_fail(errno, "cannot get random bytes");
 	budget_start(&windows->budget, session->opts->max_overhead, bursts, start_ns,
 		     duration_ns ? start_ns + duration_ns : 0, seed);
-	for (size_t i = 0; i < session->target_cnt; i++)
-		windows->before_ns += target_cpu_ns(session->targets[i]);
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		windows->before_ns += target_cpu_ns(session->targets.all[i]);
 	if (take_step(windows))
 		return -EIO;
 	*out = take_ptr(windows);
@@ -208,16 +194,8 @@ int windows_end(struct windows *windows)
 	read_load(windows, &load);
 	loader_detach(session->loader);
 	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
-			    heap_of, windows);
-	for (size_t i = 0; i < session->target_cnt && !err; i++)
-		err = loader_read_stacks(session->loader, session->targets[i]->tgid,
-					 windows->heaps[i]);
-	return err;
-}
-
-struct heap *windows_heap(const struct windows *windows, size_t i)
-{
-	return windows->heaps[i];
+			    heap_of, &session->targets);
+	return err ? err : loader_read_stacks(session->loader, heap_of, &session->targets);
 }
 
 struct profile_coverage windows_coverage(const struct windows *windows)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The windows of a recording: does what budget says, and collects what was counted in each.
+ * The windows of a recording: does what budget says, and collects what was counted in each in the
+ * heaps of the targets.
  */
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
 #include "profile.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
-struct heap;
 struct session;
 struct windows;
 
@@ -20,7 +19,7 @@ struct windows;
  */
 int windows_start(struct session *session, int64_t duration_ns, struct windows **out);
 
-/* Frees what was collected; NULL is fine. */
+/* NULL is fine. */
 void windows_free(struct windows *windows);
 
 /* Milliseconds until windows_step() is to be called, -1: never. */
@@ -31,9 +30,6 @@ int windows_step(struct windows *windows);
 
 /* Ends the last window, takes every probe out, and collects the rest. 0 or -errno, logged. */
 int windows_end(struct windows *windows);
-
-/* What was collected of the session's target number `i`, stacks included after windows_end(). */
-struct heap *windows_heap(const struct windows *windows, size_t i);
 
 /* How much of the time was recorded. */
 struct profile_coverage windows_coverage(const struct windows *windows);
