@@ -56,6 +56,7 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 	 (__u64)(off) << 32)
 #define HB_COOKIE_SP_BYTES_MAX (0xff * 8)
 #define HB_SLOT_MAX	       256
+#define HB_SLOT_SELF	       (HB_SLOT_MAX - 1) /* of functions of our own, to time probes on */
 
 /*
  * Some argument values make an entry point jump (not call) into another probed one, which then
@@ -146,9 +147,16 @@ struct hb_config {
 	__u32 stack_max;  /* PCs kept of a stack, 1..HB_STACK_MAX */
 	__u32 track_live; /* 0: allocs mode, entry programs only, account at entry */
 	__u32 exact;	  /* 1: rate 1, zero sizes count, unknown frees are told from nested ones */
+	__u32 follow;	  /* HB_FOLLOW_*: which processes join by themselves */
+	__u32 self;	  /* our own process: never one of these */
 	__u32 pad;
 };
-_Static_assert(sizeof(struct hb_config) == 24, "no padding");
+_Static_assert(sizeof(struct hb_config) == 32, "no padding");
+
+#define HB_FOLLOW_CHILDREN  0x1 /* who is forked from a followed process */
+#define HB_FOLLOW_EVERYBODY 0x2 /* who meets a probe: those are in all processes */
+/* Nobody, but user space is told of each process that executes a program, and may follow it. */
+#define HB_FOLLOW_EXECS 0x4
 
 /*
  * Ends of a stack other than a complete one: the sample counts, its stack is cut at the root side,
@@ -181,6 +189,7 @@ _Static_assert(sizeof(struct hb_config) == 24, "no padding");
 	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")    \
 	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")             \
 	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")                \
+	X(PROCS_FULL, "procs_full", "process not followed: --max-processes reached")               \
 	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")                \
 	X(EVENTS_FULL, "events_full", "life-cycle event lost: no room in the ring buffer")
 
@@ -228,14 +237,24 @@ struct hb_counters {
 _Static_assert((HB_COUNTERS_CNT & (HB_COUNTERS_CNT - 1)) == 0, "the CPU is masked in BPF");
 
 /*
- * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process.
+ * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process, from when it joined to
+ * its end.
  */
 struct hb_proc {
-	__u32 epoch;	 /* +1 at each exec: numbers of the old image are kept apart; atomic */
+	__u32 epoch;	 /* number of its image, from hb_images: a new one at each exec */
 	__u32 libraries; /* +1 whenever the dynamic linker begins or ends a change; atomic */
 	__u64 asked_ns;	 /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
+	__u32 told;	 /* 1: user space knows of it */
+	__u32 ignored;	 /* 1: user space wants nothing of it */
+	__u32 parent; /* it was forked from this process and has its image; 0: no more, or unknown */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct hb_proc) == 16, "no padding");
+_Static_assert(sizeof(struct hb_proc) == 32, "no padding");
+
+/*
+ * Variable `hb_images`: images that were ever followed. The number of one is larger than those of
+ * all before, also of other processes: a process number that is used again has other images.
+ */
 
 /*
  * Map `sites`: HASH hb_site_key -> hb_site. Counters only grow; objects of equal size, so bytes
@@ -335,6 +354,8 @@ enum hb_event_type {
 	HB_EVENT_EXIT, /* the last thread ended */
 	HB_EVENT_MAPS, /* mappings changed, or the unwinder met an address that it cannot place */
 	HB_EVENT_HELD, /* SIGSTOP was sent: the process waits for SIGCONT, see enum hb_hold */
+	HB_EVENT_JOIN, /* the process is followed from now on; pc: hb_proc.parent */
+	HB_EVENT_SEEN, /* a process that is not followed executed a program; epoch 0 */
 	HB_EVENT_CNT,
 };
 
@@ -343,10 +364,11 @@ struct hb_event {
 	__u32 tgid;
 	__u32 epoch; /* after the event */
 	__u32 pad;
-	__u64 pc; /* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: 1 at an exec
-		   */
+	/* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: 1 at an exec */
+	__u64 pc;
+	char comm[16]; /* of who caused it; JOIN: of the process, as a child has its parent's */
 };
-_Static_assert(sizeof(struct hb_event) == 24, "no padding");
+_Static_assert(sizeof(struct hb_event) == 40, "no padding");
 
 /*
  * Variable `hb_hold`: where the process `hb_hold_tgid` is to be held, so that it does not run code

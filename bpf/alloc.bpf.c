@@ -334,6 +334,13 @@ static void on_return(struct pt_regs *ctx)
 	on_result(ctx, PT_REGS_SP(ctx) - 8, false);
 }
 
+/* Are we at a probe in our own process that is not there to measure what a hit costs? */
+static __always_inline bool is_self(__u64 cookie)
+{
+	return bpf_get_current_pid_tgid() >> 32 == hb_config.self &&
+	       HB_COOKIE_SLOT(cookie) != HB_SLOT_SELF;
+}
+
 static __always_inline int on_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
@@ -347,10 +354,15 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 		proc_changes_libraries(bpf_get_current_pid_tgid() >> 32);
 		return SKIP_RETURN;
 	}
+	/* Our own allocator is probed with all others. */
+	if (hb_config.follow & HB_FOLLOW_EVERYBODY && is_self(cookie))
+		return SKIP_RETURN;
 	/* A hit costs its trap, recorded or not. */
 	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
 								: HB_STAT_HITS,
 		    1);
+	if (hb_config.follow & HB_FOLLOW_EVERYBODY && !proc_meets(bpf_get_current_pid_tgid() >> 32))
+		return SKIP_RETURN;
 	if (!window)
 		return SKIP_RETURN;
 	if (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_RESULT) {

@@ -95,7 +95,6 @@ _Static_assert((1 << HB_UW_ROW_STEPS) >= (1 << HB_UW_PAGE_SHIFT) + 1, "the searc
 #define HB_UW_TABLE_MAX 4096
 #define HB_UW_BIG_MAX	4096
 #define HB_UW_MAP_MAX	65536
-#define HB_UW_PROC_MAX	4096
 
 /* Halvings that find one of a process's mappings, and with it how many a process may have. */
 #define HB_UW_MAP_STEPS	   14

@@ -7,6 +7,7 @@
  * The ring carries life-cycle only, never samples: however busy the target is, it cannot overflow.
  */
 #include "rooms.bpf.h"
+#include "unwind.bpf.h"
 
 #define ASK_INTERVAL_NS (20 * 1000 * 1000)
 #define SIGCONT		18
@@ -34,6 +35,9 @@ __hidden bool proc_get(__u32 tgid, struct hb_proc *out)
 	return true;
 }
 
+/* See struct hb_proc; user space numbers images, too. */
+__u32 hb_images;
+
 /* Written by user space through the mapped .bss; see enum hb_hold. */
 __u32 hb_hold_tgid;
 __u32 hb_hold;
@@ -41,12 +45,52 @@ struct hb_linker hb_linker;
 
 static bool send(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc)
 {
-	struct hb_event event = {.type = type, .tgid = tgid, .epoch = epoch, .pc = pc};
+	struct hb_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
-	if (!bpf_ringbuf_output(&events, &event, sizeof(event), 0))
-		return true;
-	hb_lose(HB_LOSS_EVENTS_FULL);
-	return false;
+	if (!event) {
+		hb_lose(HB_LOSS_EVENTS_FULL);
+		return false;
+	}
+	event->type = type;
+	event->tgid = tgid;
+	event->epoch = epoch;
+	event->pad = 0;
+	event->pc = pc;
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	bpf_ringbuf_submit(event, 0);
+	return true;
+}
+
+static __u32 next_image(void)
+{
+	return __sync_fetch_and_add(&hb_images, 1) + 1;
+}
+
+/* Tells of a process that met a probe. If nobody can be told, the next probe tries again. */
+static __noinline void meet(__u32 tgid, struct hb_proc *proc)
+{
+	struct hb_proc fresh = {};
+
+	if (tgid == hb_config.self)
+		return;
+	if (!proc) {
+		fresh.epoch = next_image();
+		bpf_map_update_elem(&procs, &tgid, &fresh, BPF_NOEXIST);
+		proc = bpf_map_lookup_elem(&procs, &tgid);
+	}
+	/* Who has no entry is counted when it is sampled. */
+	if (proc && !__sync_lock_test_and_set(&proc->told, 1) &&
+	    !send(HB_EVENT_JOIN, tgid, proc->epoch, proc->parent))
+		proc->told = 0;
+}
+
+__hidden bool proc_meets(__u32 tgid)
+{
+	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
+
+	if (!proc || !proc->told)
+		meet(tgid, proc);
+	return !proc || !proc->ignored;
 }
 
 /* Called before a change and after it; a linker that cannot be asked is taken to be done. */
@@ -115,11 +159,46 @@ int BPF_PROG(hb_exec, struct task_struct *task, pid_t old_tid)
 	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 	__u32 epoch;
 
-	if (!proc)
+	if (proc)
+		proc->parent = proc->ignored = 0;
+	if (!proc || !proc->told) {
+		if (proc)
+			proc->epoch = next_image();
+		if (hb_config.follow & HB_FOLLOW_EXECS && tgid != hb_config.self)
+			send(HB_EVENT_SEEN, tgid, 0, 0);
 		return 0;
-	epoch = __sync_fetch_and_add(&proc->epoch, 1) + 1;
+	}
+	epoch = next_image();
+	proc->epoch = epoch;
 	send(HB_EVENT_EXEC, tgid, epoch, (__u32)old_tid != tgid);
 	hold(tgid, epoch, true);
+	return 0;
+}
+
+/*
+ * A child has its parent's mappings, and is followed like it. Of everybody's children user space
+ * hears only once they allocate: most shells' do nothing but execute something else.
+ */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(hb_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 from = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
+	const struct hb_proc *proc = bpf_map_lookup_elem(&procs, &from);
+	struct hb_proc fresh = {.told = !(hb_config.follow & HB_FOLLOW_EVERYBODY)};
+
+	/* A thread, or nobody's child. */
+	if (tgid != (__u32)BPF_CORE_READ(child, pid) || !proc)
+		return 0;
+	fresh.libraries = proc->libraries;
+	fresh.parent = from;
+	fresh.epoch = next_image();
+	if (bpf_map_update_elem(&procs, &tgid, &fresh, BPF_ANY)) {
+		hb_lose(HB_LOSS_PROCS_FULL);
+		return 0;
+	}
+	unwind_inherit(from, proc->epoch, tgid, fresh.epoch);
+	if (fresh.told)
+		send(HB_EVENT_JOIN, tgid, fresh.epoch, from);
 	return 0;
 }
 
@@ -132,6 +211,8 @@ int BPF_PROG(hb_exit, struct task_struct *task)
 	/* `live` counts threads and was decremented before the tracepoint: 0 at the last one. */
 	if (!proc || BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
-	send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
+	if (proc->told)
+		send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
+	bpf_map_delete_elem(&procs, &tgid);
 	return 0;
 }

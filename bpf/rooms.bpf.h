@@ -62,6 +62,12 @@ static __always_inline bool sampler_takes(__u64 size)
 /* proc: the state of a followed process into *proc; false if it is not followed. */
 __hidden bool proc_get(__u32 tgid, struct hb_proc *proc);
 
+/*
+ * proc: of everybody's processes (HB_FOLLOW_EVERYBODY): `tgid` met a probe, and is followed from now
+ * on. False: it is not to be recorded.
+ */
+__hidden bool proc_meets(__u32 tgid);
+
 /* proc: the dynamic linker of the process is about to change its mappings, or has done so. */
 __hidden void proc_changes_libraries(__u32 tgid);
 

@@ -85,7 +85,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, HB_UW_PROC_MAX);
+	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, struct hb_uw_proc);
 } uw_procs SEC(".maps");
@@ -391,6 +391,20 @@ static long walk_frame(__u32 i, struct uw_loop *loop)
 		return 0;
 	loop->walk->stack.end = next;
 	return 1;
+}
+
+__hidden void unwind_inherit(__u32 from, __u32 from_epoch, __u32 to, __u32 to_epoch)
+{
+	const struct hb_uw_proc *known = bpf_map_lookup_elem(&uw_procs, &from);
+	struct hb_uw_proc proc = {};
+
+	if (known)
+		proc = *known;
+	if (proc.tgid != from || proc.epoch != from_epoch)
+		return;
+	proc.tgid = to;
+	proc.epoch = to_epoch;
+	bpf_map_update_elem(&uw_procs, &to, &proc, BPF_ANY);
 }
 
 /* Everything that a walk needs, in memory that still holds the last one. */

@@ -18,4 +18,10 @@
  */
 __u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid, const struct hb_proc *proc);
 
+/*
+ * The process `to` was forked from `from` and has its mappings, as they were known of the image
+ * `from_epoch`; its own image is `to_epoch`.
+ */
+__hidden void unwind_inherit(__u32 from, __u32 from_epoch, __u32 to, __u32 to_epoch);
+
 #endif

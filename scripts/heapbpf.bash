@@ -29,6 +29,16 @@ _heapbpf() {
 		[[ $word == *,* ]] && head=${word%,*},
 		mapfile -t answers < <(compgen -W "heap allocs inuse" -P "$head" -- "${word##*,}")
 		;;
+	--user)
+		mapfile -t answers < <(compgen -u -- "$word")
+		;;
+	--cgroup)
+		mapfile -t answers < <(compgen -d -- "${word:-/sys/fs/cgroup/}")
+		compopt -o filenames
+		;;
+	--comm)
+		mapfile -t answers < <(compgen -W "$(cat /proc/[0-9]*/comm 2>/dev/null | tr -d "\"'\\\`$")" -- "$word")
+		;;
 	-c | --command)
 		mapfile -t answers < <(compgen -c -- "$word")
 		;;
@@ -45,12 +55,14 @@ _heapbpf() {
 	--max-overhead)
 		mapfile -t answers < <(compgen -W "5 10 20 none" -- "$word")
 		;;
-	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth | --symbol-prefix) ;;
+	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth | --max-processes | \
+		--symbol-prefix) ;;
 	*)
 		if [[ $word == -* ]]; then
-			mapfile -t answers < <(compgen -W "-p --pid -c --command -d --duration -r --rate -t --type
+			mapfile -t answers < <(compgen -W "-p --pid -a --all --comm --cgroup --user --follow --no-follow
+				-c --command -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
-				--max-sites --max-live --max-depth --max-overhead --preserve-status
+				--max-sites --max-live --max-depth --max-processes --max-overhead --preserve-status
 				--symbol-prefix -h --help --version" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")

@@ -4,6 +4,8 @@
 
     bpf_objects.py orphans      programs, maps and links that no living process holds: lines
                                 "prog|map|link ID NAME", sorted
+    bpf_objects.py settled PID TARGET   exits 0 if the running heapbpf PID follows the process TARGET
+                                and knows its mappings as they are
     bpf_objects.py usage PID    of a running heapbpf: kilobytes of memory, descriptors, kilobytes of
                                 maps for its own use, kilobytes of maps that hold what is recorded
 
@@ -72,9 +74,8 @@ def held():
 RECORDED = {"stacks", "sites", "live"}
 
 
-def usage(pid):
-    """Resident memory, descriptors and maps of one process, in kilobytes where they are bytes."""
-    status = open(f"/proc/{pid}/status", encoding="utf-8").read()
+def map_numbers(pid):
+    """How many descriptors a process has, and the maps that some of them name."""
     descriptors, numbers = 0, set()
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
         try:
@@ -83,6 +84,13 @@ def usage(pid):
             continue
         descriptors += 1
         numbers.update(map(int, re.findall(r"^map_id:\s*(\d+)$", info, re.M)))
+    return descriptors, numbers
+
+
+def usage(pid):
+    """Resident memory, descriptors and maps of one process, in kilobytes where they are bytes."""
+    status = open(f"/proc/{pid}/status", encoding="utf-8").read()
+    descriptors, numbers = map_numbers(pid)
     maps = {entry["id"]: entry for entry in bpftool("map", "show")}
     for number in list(numbers):
         if number in maps and maps[number]["type"] == "array_of_maps":
@@ -122,8 +130,27 @@ def print_orphans():
         print(*orphan)
 
 
+def entry_of(numbers, name, target):
+    """What the map of that name, one of `numbers`, has under the number of a process."""
+    for entry in bpftool("map", "show"):
+        if entry.get("name") == name and entry["id"] in numbers:
+            key = map(str, target.to_bytes(4, "little"))
+            found = bpftool("map", "lookup", "id", str(entry["id"]), "key", *key)
+            return found["formatted"]["value"] if "formatted" in found else None
+    return None
+
+
+def settled(pid, target):
+    """True if what was read is of the state that the process is in."""
+    _, numbers = map_numbers(pid)
+    proc, known = (entry_of(numbers, name, target) for name in ("procs", "uw_procs"))
+    return bool(proc and known) and all(proc[i] == known[i] for i in ("epoch", "libraries"))
+
+
 if sys.argv[1:] == ["orphans"]:
     print_orphans()
+elif len(sys.argv) == 4 and sys.argv[1] == "settled":
+    sys.exit(0 if settled(*map(int, sys.argv[2:])) else 1)
 elif len(sys.argv) == 3 and sys.argv[1] == "usage":
     usage(int(sys.argv[2]))
 else:

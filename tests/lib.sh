@@ -202,6 +202,7 @@ heapbpf_wait() {
 # whole: the last recording lost nothing.
 whole() {
 	((heapbpf_status == 0)) || {
+		grep '^lost: ' out >&2 || true
 		cat err >&2
 		fail "heapbpf ended with $heapbpf_status"
 	}
@@ -253,6 +254,34 @@ record() {
 	target_step
 	heapbpf_stop
 	whole
+}
+
+# --- processes that nobody named -----------------------------------------------------------------
+
+# A name that no other process of the machine has.
+own_family() {
+	name=hb$RANDOM
+	cp "$TARGETS/family" "$name"
+}
+
+# exact_of PID [OPTION...]: the only profile of the process in prof/ is what `truth` says.
+exact_of() {
+	local pid=$1
+
+	shift
+	mv "prof/heapbpf.$name.$pid.pb.gz" p.pb.gz
+	exact_if "$@"
+}
+
+# column NAME PID: of the table of processes.
+column() {
+	awk -F '\t' -v name="$1" -v pid="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+		$at["pid"] == pid { print $at[name] }' prof/heapbpf.processes.tsv
+}
+
+# known PID: it is followed, and its mappings are known.
+known() {
+	/usr/bin/python3 "$TESTS/bpf_objects.py" settled "$heapbpf_pid" "$1"
 }
 
 # --- profiles --------------------------------------------------------------------------------

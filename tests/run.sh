@@ -5,7 +5,8 @@
 # "skip NAME: reason" on stdout and its complaints on stderr.
 #   unit  $BUILD/san/unit/test_*   each a program with many tests
 #   e2e   tests/e2e/*.sh           as root; each test is a process of its own, with a time limit
-#                                  (a line "# time limit: N s" in the script is for its tests)
+#                                  (a line "# time limit: N s" in the script is for its tests;
+#                                  with a line "# alone: WHY" they run after all others, one by one)
 #
 #   tests/run.sh [-v] [PATTERN]    only tests whose "kind file name" matches the regular expression
 #
@@ -97,23 +98,51 @@ list_jobs() {
 }
 
 mapfile -t jobs < <(list_jobs)
+mapfile -t lonely < <(grep -l '^# alone: ' tests/e2e/*.sh)
 if [[ " ${jobs[*]} " == *" e2e "* || ${jobs[0]:-} == "e2e "* ]]; then
 	tests/targets/build.sh
 fi
 
+# is_alone JOB: must no other run beside it?
+is_alone() {
+	local script
+
+	for script in "${lonely[@]}"; do
+		[[ $1 != *" $script "* ]] || return 0
+	done
+	return 1
+}
+
+# run_jobs CNT JOB...: so many at a time.
 index=0
-running=0
+run_jobs() {
+	local at_once=$1 running=0 job words
+
+	shift
+	for job; do
+		read -ra words <<<"$job"
+		if ((running >= at_once)); then
+			wait -n
+			running=$((running - 1))
+		fi
+		run_job "$(printf '%05d' $index)" "${words[@]}" &
+		index=$((index + 1))
+		running=$((running + 1))
+	done
+	wait
+}
+
+together=()
+alone=()
 for job in "${jobs[@]}"; do
-	read -ra words <<<"$job"
-	if ((running >= JOBS)); then
-		wait -n
-		running=$((running - 1))
+	if is_alone "$job"; then
+		alone+=("$job")
+	else
+		together+=("$job")
 	fi
-	run_job "$(printf '%05d' $index)" "${words[@]}" &
-	index=$((index + 1))
-	running=$((running + 1))
 done
-wait
+run_jobs "$JOBS" "${together[@]}"
+run_jobs 1 "${alone[@]}"
 
 for finished in "$results"/*.done; do
 	[[ -e $finished ]] && report_job "$(basename "$finished" .done)"

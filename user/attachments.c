@@ -27,9 +27,10 @@ struct attachments {
 	struct uprobe_link_progs progs;
 	struct attachment *all; /* owned */
 	size_t cnt, cap;
-	struct uprobe_links *hooks; /* that stay */
-	struct uprobe_links *links; /* NULL: off */
-	pthread_t leaving;	    /* frees the links that were there before */
+	struct uprobe_links *hooks;   /* that stay */
+	struct uprobe_links *links;   /* NULL: off */
+	struct uprobe_links *dropped; /* of processes that are forgotten */
+	pthread_t leaving;	      /* frees the links that were there before */
 	bool is_leaving;
 };
 
@@ -43,9 +44,10 @@ struct attachments *attachments_new(enum uprobe_link_tier tier,
 	attachments->tier = tier;
 	attachments->progs = *progs;
 	attachments->hooks = uprobe_links_new();
-	if (attachments->hooks)
+	attachments->dropped = uprobe_links_new();
+	if (attachments->hooks && attachments->dropped)
 		return attachments;
-	free(attachments);
+	attachments_free(attachments);
 	return NULL;
 }
 
@@ -62,22 +64,45 @@ static void *leave(void *links)
 	return NULL;
 }
 
+/* Frees `links` on the thread, which must not be at work. */
+static void start_leaving(struct attachments *attachments, struct uprobe_links *links)
+{
+	attachments->is_leaving = !pthread_create(&attachments->leaving, NULL, leave, links);
+	if (!attachments->is_leaving)
+		uprobe_links_free(links);
+}
+
 void attachments_off(struct attachments *attachments)
 {
 	struct uprobe_links *links = take_ptr(attachments->links);
 
 	if (!links)
 		return;
+	uprobe_links_move(attachments->dropped, links);
 	/* One at a time: were the kernel slower than we, links would pile up. */
 	wait_for_leaving(attachments);
-	attachments->is_leaving = !pthread_create(&attachments->leaving, NULL, leave, links);
-	if (!attachments->is_leaving)
-		uprobe_links_free(links);
+	start_leaving(attachments, links);
+}
+
+void attachments_sweep(struct attachments *attachments)
+{
+	struct uprobe_links *links;
+
+	if (uprobe_links_are_none(attachments->dropped) ||
+	    (attachments->is_leaving && pthread_tryjoin_np(attachments->leaving, NULL)))
+		return;
+	attachments->is_leaving = false;
+	links = uprobe_links_new();
+	if (!links)
+		return;
+	uprobe_links_move(attachments->dropped, links);
+	start_leaving(attachments, links);
 }
 
 void attachments_end(struct attachments *attachments, struct uprobe_links *more)
 {
 	attachments_off(attachments);
+	uprobe_links_move(attachments->dropped, attachments->hooks);
 	uprobe_links_move(more, attachments->hooks);
 	uprobe_links_clear(attachments->hooks);
 	wait_for_leaving(attachments);
@@ -89,6 +114,7 @@ void attachments_free(struct attachments *attachments)
 		return;
 	attachments_off(attachments);
 	uprobe_links_free(attachments->hooks);
+	uprobe_links_free(attachments->dropped);
 	wait_for_leaving(attachments);
 	for (size_t i = 0; i < attachments->cnt; i++)
 		free(attachments->all[i].points);
@@ -181,7 +207,7 @@ void attachments_drop(struct attachments *attachments, pid_t tgid)
 			attachments->all[kept++] = attachments->all[i];
 	}
 	attachments->cnt = kept;
-	uprobe_links_drop(attachments->hooks, tgid);
+	uprobe_links_move_of(attachments->hooks, tgid, attachments->dropped);
 	if (attachments->links)
-		uprobe_links_drop(attachments->links, tgid);
+		uprobe_links_move_of(attachments->links, tgid, attachments->dropped);
 }

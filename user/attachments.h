@@ -18,14 +18,17 @@ struct attachments *attachments_new(enum uprobe_link_tier tier,
 void attachments_free(struct attachments *attachments);
 
 /*
- * Adds the points of a file in `tgid`, and puts them in if the switch is on. `path` must go on to
+ * Adds the points of a file in `tgid` (0: in all processes), and puts them in if the switch is on. `path` must go on to
  * name that file. 0, or -errno of the kernel with nothing added.
  */
 int attachments_add(struct attachments *attachments, pid_t tgid, const char *path,
 		    const struct uprobe_link_point *points, size_t cnt);
 
-/* Forgets the probes of a process and takes them out. */
+/* Forgets the probes of a process; attachments_sweep() takes them out. */
 void attachments_drop(struct attachments *attachments, pid_t tgid);
+
+/* Takes out what was dropped, unless the thread of attachments_off() is still at work. */
+void attachments_sweep(struct attachments *attachments);
 
 /* Puts all in. 0, or -errno with the switch off. On already: does nothing. */
 int attachments_on(struct attachments *attachments);

@@ -58,34 +58,48 @@ static void show_rets(const struct allocators_set *set, bool track_live)
 		       "return of new", set->rets[i].vma, "ret");
 }
 
-static enum opts_exit check_target(pid_t tgid, bool track_live,
-				   const struct alloc_prefixes *prefixes, struct elf_cache *cache)
+/* What would be probed in the files of the last scan. 0 or -errno, logged. */
+static int show_files(struct target *target, struct probes *probes)
+{
+	const struct procmaps *maps = &target->maps;
+
+	for (size_t i = 0; i < maps->cnt; i++) {
+		struct probes_file *file;
+
+		if (!maps->maps[i].elf || target_file_find(target, maps->maps[i].elf))
+			continue;
+		if (probes_of(probes, maps->maps[i].elf, &file) ||
+		    target_file_add(target, file->elf, file->set.is_allocator))
+			return -ENOMEM;
+		if (!file->set.cnt)
+			continue;
+		printf("  %s\n", elf_file_name(file->elf));
+		for (size_t fn = 0; fn < file->set.cnt; fn++)
+			show_fn(file, fn, probes->track_live);
+		show_rets(&file->set, probes->track_live);
+	}
+	return target_has_allocator(target) ? 0 : probes_explain_none(target);
+}
+
+static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf_cache *cache)
 {
 	struct target *target _cleanup_(cleanup_target) = NULL;
-	struct probes probes _cleanup_(probes_clear) = {};
 	int err;
 
-	if (target_open(tgid, &target))
+	err = target_open(tgid, &target);
+	if (err) {
+		target_explain(tgid, err);
 		return OPTS_EXIT_FAILED;
-	err = target_scan(target, cache, (struct mappings_state){});
-	if (err)
-		log_fail(-err, "cannot look into process %d", (int)tgid);
-	else
-		err = probes_plan(target, track_live, prefixes, &probes);
-	if (!err && !target_has_allocator(target))
-		err = probes_explain_none(target);
-	if (err)
-		return OPTS_EXIT_FAILED;
-	printf("process %d (%s)\n", (int)tgid, target->comm);
-	if (track_live && !caps_return_probes_safe(tgid))
-		printf("  return probes are unsafe here (CVE-2025-21834); only -t allocs works\n");
-	for (size_t i = 0; i < probes.cnt; i++) {
-		printf("  %s\n", elf_file_name(probes.files[i].elf));
-		for (size_t fn = 0; fn < probes.files[i].set.cnt; fn++)
-			show_fn(&probes.files[i], fn, track_live);
-		show_rets(&probes.files[i].set, track_live);
 	}
-	return OPTS_EXIT_WHOLE;
+	err = target_scan(target, cache, (struct mappings_state){});
+	if (err) {
+		log_fail(-err, "cannot look into process %d", (int)tgid);
+		return OPTS_EXIT_FAILED;
+	}
+	printf("process %d (%s)\n", (int)tgid, target->comm);
+	if (probes->track_live && !caps_return_probes_safe(tgid))
+		printf("  return probes are unsafe here (CVE-2025-21834); only -t allocs works\n");
+	return show_files(target, probes) ? OPTS_EXIT_FAILED : OPTS_EXIT_WHOLE;
 }
 
 DEFINE_CLEANUP(elf_cache, struct elf_cache, elf_cache_free)
@@ -93,7 +107,10 @@ DEFINE_CLEANUP(elf_cache, struct elf_cache, elf_cache_free)
 enum opts_exit check_run(const struct opts *opts)
 {
 	struct elf_cache *cache _cleanup_(cleanup_elf_cache) = elf_cache_new();
-	bool track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
+	struct probes probes _cleanup_(probes_clear) = {
+		.track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE],
+		.prefixes = &opts->prefixes,
+	};
 	enum opts_exit status = OPTS_EXIT_WHOLE;
 	struct caps caps;
 
@@ -105,7 +122,7 @@ enum opts_exit check_run(const struct opts *opts)
 		return OPTS_EXIT_FAILED;
 	show_caps(&caps);
 	for (size_t i = 0; i < opts->tgid_cnt; i++)
-		if (check_target(opts->tgids[i], track_live, &opts->prefixes, cache))
+		if (check_target(opts->tgids[i], &probes, cache))
 			status = OPTS_EXIT_FAILED;
 	return status;
 }

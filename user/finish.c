@@ -5,11 +5,13 @@
  */
 #include "finish.h"
 
+#include "cleanup.h"
 #include "contain.h"
 #include "heap.h"
 #include "log.h"
 #include "opts.h"
 #include "output.h"
+#include "processes.h"
 #include "session.h"
 #include "symbolize.h"
 #include "target.h"
@@ -18,6 +20,7 @@
 
 #include <errno.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static unsigned terminal_width(void)
@@ -66,7 +69,7 @@ static void show_cost(const struct session *session, const struct finish_clock *
 struct finishing {
 	const struct session *session;
 	const struct target *target;
-	const struct heap *heap;
+	bool shows; /* the table of its sites, too */
 	struct profile_coverage coverage;
 	const struct finish_clock *clock;
 	const uint64_t *counters;
@@ -78,7 +81,7 @@ static int make_profile(const struct finishing *f, const struct heap_source *sou
 			struct profile *profile)
 {
 	const struct mappings *mappings = &f->target->mappings;
-	int err = heap_profile(f->heap, source, mappings, f->symbolizer, profile);
+	int err = heap_profile(f->target->heap, source, mappings, f->symbolizer, profile);
 
 	if (!err || !f->symbolizer)
 		return err;
@@ -86,7 +89,7 @@ static int make_profile(const struct finishing *f, const struct heap_source *sou
 		 "addresses only",
 		 (int)f->target->tgid, f->target->comm);
 	*partial = true;
-	return heap_profile(f->heap, source, mappings, NULL, profile);
+	return heap_profile(f->target->heap, source, mappings, NULL, profile);
 }
 
 /* Makes, writes and shows the profile of one target. */
@@ -116,23 +119,34 @@ static int finish_target(const struct finishing *f, bool *partial)
 	if (err)
 		return log_fail(-err, "cannot make the profile");
 	err = output_write(opts, target, &profile);
-	if (!opts->quiet && opts->top)
+	if (!opts->quiet && opts->top && f->shows)
 		top_write(&profile, opts->top, terminal_width(), out);
 	*partial |= profile_is_partial(&profile);
 	profile_clear(&profile);
 	return err;
 }
 
-/* In the result of finish_one(), beside enum opts_exit: why is said. */
+/* In a result, beside enum opts_exit: why is said. */
 #define SAID 4
 
+/* Targets whose profiles are made one after the other, in a copy of us. */
+struct batch {
+	struct finishing *all;
+	size_t cnt;
+	/* Shared with the copy: the next one, and the results of those before. */
+	struct batch_progress {
+		size_t next;
+		uint8_t results[];
+	} * progress;
+};
+
 /* finish_target(), whose result another process understands. */
-static int finish_one(void *data)
+static uint8_t finish_one(const struct finishing *f)
 {
 	bool partial = false;
 	enum opts_exit status = OPTS_EXIT_FAILED;
 
-	if (!finish_target(data, &partial))
+	if (!finish_target(f, &partial))
 		status = partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
 	if ((fflush(stdout) || ferror(stdout)) && status != OPTS_EXIT_FAILED) {
 		log_fail(errno, "cannot write to standard output");
@@ -141,55 +155,116 @@ static int finish_one(void *data)
 	return status | (log_failed() ? SAID : 0);
 }
 
-/* The same in a copy of us, since it reads files that anybody wrote; once more if that breaks it.
- */
-static enum opts_exit finish_contained(struct finishing *f)
+static int finish_some(void *data)
 {
-	bool crashed;
+	const struct batch *batch = data;
+	struct batch_progress *progress = batch->progress;
+
+	for (; progress->next < batch->cnt; progress->next++)
+		progress->results[progress->next] = finish_one(&batch->all[progress->next]);
+	return 0;
+}
+
+/* The one that broke the copy once more, without what breaks: other people's files. */
+static void finish_without_names(const struct batch *batch)
+{
+	struct batch_progress *progress = batch->progress;
+	struct finishing *f = &batch->all[progress->next];
+
+	log_warn("process %d (%s): names cannot be read, a library crashed; the profile has "
+		 "addresses only",
+		 (int)f->target->tgid, f->target->comm);
+	f->symbolizer = NULL;
+	progress->results[progress->next] = finish_one(f);
+	if ((progress->results[progress->next] & ~SAID) == OPTS_EXIT_WHOLE)
+		progress->results[progress->next] |= OPTS_EXIT_PARTIAL;
+	progress->next++;
+}
+
+/* All of them in a copy of us, since it reads files that anybody wrote. */
+static enum opts_exit finish_contained(struct batch *batch)
+{
+	size_t bytes = sizeof(*batch->progress) + batch->cnt;
+	struct batch_progress *progress =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool partial = false, failed = false;
 	int result;
 
-	crashed = !contain_call(finish_one, f, &result);
-	if (crashed) {
-		log_warn("process %d (%s): names cannot be read, a library crashed; the profile "
-			 "has addresses only",
-			 (int)f->target->tgid, f->target->comm);
-		f->symbolizer = NULL;
-		result = finish_one(f);
+	if (progress == MAP_FAILED)
+		return OPTS_EXIT_FAILED;
+	batch->progress = progress;
+	while (progress->next < batch->cnt)
+		if (!contain_call(finish_some, batch, &result))
+			finish_without_names(batch);
+	for (size_t i = 0; i < batch->cnt; i++) {
+		if (progress->results[i] & SAID)
+			log_set_failed();
+		partial |= (progress->results[i] & ~SAID) == OPTS_EXIT_PARTIAL;
+		failed |= (progress->results[i] & ~SAID) == OPTS_EXIT_FAILED;
 	}
-	if (result & SAID)
-		log_set_failed();
-	result &= ~SAID;
-	return crashed && result == OPTS_EXIT_WHOLE ? OPTS_EXIT_PARTIAL : (enum opts_exit)result;
+	munmap(progress, bytes);
+	return failed ? OPTS_EXIT_FAILED : partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
+}
+
+/* Of several that were not named only the largest is shown site by site. */
+static bool shows_sites(const struct processes_row *row, size_t index)
+{
+	return !row->target->joined || !index;
+}
+
+/* Every profile. */
+static enum opts_exit finish_all(const struct session *session, const struct processes *processes,
+				 const struct finishing *common)
+{
+	_cleanup_free_ struct finishing *all = calloc(processes->cnt + 1, sizeof(*all));
+	struct batch batch = {.all = all, .cnt = processes->cnt};
+
+	if (!all)
+		return OPTS_EXIT_FAILED;
+	for (size_t i = 0; i < processes->cnt; i++) {
+		all[i] = *common;
+		all[i].target = processes->rows[i].target;
+		all[i].shows = shows_sites(&processes->rows[i], i);
+		if (session->everybody)
+			target_prepare_symbols(all[i].target, session->symbolizer);
+	}
+	return finish_contained(&batch);
+}
+
+/* What people are told after the profiles. */
+static void show(const struct session *session, const struct processes *processes,
+		 const struct finishing *common)
+{
+	FILE *out = output_people(session->opts);
+
+	if (session->opts->quiet || !session->opts->top)
+		return;
+	if (opts_are_selected(session->opts) || processes->cnt > 1)
+		processes_show(processes, session, session->opts->top, out);
+	show_coverage(&common->coverage, common->clock, out);
+	show_cost(session, common->clock, common->counters, out);
 }
 
 enum opts_exit finish(const struct session *session, const struct windows *windows,
 		      const struct finish_clock *clock)
 {
-	const struct profile_coverage coverage = windows_coverage(windows);
-	FILE *out = output_people(session->opts);
+	struct processes processes _cleanup_(processes_clear) = {};
 	uint64_t counters[HB_COUNTER_CNT];
-	bool partial = false, failed = false;
+	struct finishing common = {
+		.session = session,
+		.coverage = windows_coverage(windows),
+		.clock = clock,
+		.counters = counters,
+		.symbolizer = session->symbolizer,
+	};
+	enum opts_exit status;
 
 	loader_counters(session->loader, counters);
-	for (size_t i = 0; i < session->targets.cnt; i++) {
-		struct finishing finishing = {
-			.session = session,
-			.target = session->targets.all[i],
-			.heap = session->targets.all[i]->heap,
-			.coverage = coverage,
-			.clock = clock,
-			.counters = counters,
-			.symbolizer = session->symbolizer,
-		};
-		enum opts_exit status = finish_contained(&finishing);
-
-		partial |= status == OPTS_EXIT_PARTIAL;
-		failed |= status == OPTS_EXIT_FAILED;
-	}
-	if (!session->opts->quiet && session->opts->top) {
-		show_coverage(&coverage, clock, out);
-		show_cost(session, clock, counters, out);
-	}
-	partial |= session->incomplete;
-	return failed ? OPTS_EXIT_FAILED : partial ? OPTS_EXIT_PARTIAL : OPTS_EXIT_WHOLE;
+	if (processes_make(session, &processes))
+		return OPTS_EXIT_FAILED;
+	status = finish_all(session, &processes, &common);
+	if (opts_are_selected(session->opts) && processes_write(&processes, session))
+		status = OPTS_EXIT_FAILED;
+	show(session, &processes, &common);
+	return status == OPTS_EXIT_WHOLE && session->incomplete ? OPTS_EXIT_PARTIAL : status;
 }

@@ -31,31 +31,20 @@ static int64_t now_ns(void)
 /* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
 static int refresh(struct session *session, struct target *target)
 {
-	struct mappings_state state = loader_state(session->loader, target->tgid);
-	int err = target_scan(target, session->cache, state);
+	struct mappings_state state, after;
+	int err;
 
+	if (!loader_state(session->loader, target->tgid, &state))
+		return -ESRCH;
 	target->epoch = state.epoch;
-	if (!err)
-		err = target_number(target, loader_state(session->loader, target->tgid));
+	err = target_scan(target, session->cache, state);
+	if (err)
+		return err;
+	loader_state(session->loader, target->tgid, &after);
+	err = target_number(target, after);
 	if (err)
 		return err;
 	return unwind_table_set(session->unwind, target->tgid, state, &target->maps);
-}
-
-/*
- * Probes the allocators in files that are new since the last time; *any: there were some. 0, -ESRCH
- * (not logged) or -errno, logged.
- */
-static int attach(struct session *session, struct target *target, bool *any)
-{
-	struct probes probes _cleanup_(probes_clear) = {};
-	int err = probes_plan(target, session->track_live, &session->opts->prefixes, &probes);
-
-	*any = probes.cnt > 0;
-	if (err)
-		return err;
-	return probes_attach(&probes, target, session->track_live, session->loader,
-			     &session->slots);
 }
 
 int follow_catch_up(struct session *session, struct target *target)
@@ -68,8 +57,11 @@ int follow_catch_up(struct session *session, struct target *target)
 		if (err && err != -ESRCH)
 			log_fail(-err, "cannot learn the mappings of process %d",
 				 (int)target->tgid);
+		if (!err && session->everybody)
+			return probes_attach_everywhere(&session->probes, &target->maps,
+							session->loader);
 		if (!err)
-			err = attach(session, target, &any);
+			err = probes_attach(&session->probes, target, session->loader, &any);
 	}
 	return err;
 }
@@ -90,6 +82,9 @@ int follow_look(struct session *session, struct target *target)
 	target->looked_ns = now_ns();
 	if (target->unlinked)
 		unlink_probes(session, target);
+	if (target->renamed)
+		target_renew(target);
+	target->renamed = false;
 	err = follow_catch_up(session, target);
 	if (!err)
 		log_debug("process %d: mappings read after %u changes of its libraries",
@@ -103,7 +98,9 @@ void follow_tidy(struct session *session, struct target *target)
 	if (target->ended_images)
 		loader_forget_images(session->loader, target->tgid, target->epoch);
 	target->ended_images = false;
-	target_prepare_symbols(target, session->symbolizer);
+	/* Of everybody's, few files turn out to be wanted. */
+	if (!session->everybody)
+		target_prepare_symbols(target, session->symbolizer);
 }
 
 void follow_look_well(struct session *session, struct target *target)

@@ -140,6 +140,26 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 	return 0;
 }
 
+struct heap_totals heap_totals(const struct heap *heap, uint32_t epoch)
+{
+	struct heap_totals totals = {0};
+	const struct site *site, *next;
+
+	HASH_ITER(hh, heap->sites, site, next)
+	{
+		double bytes = (double)site->key.size;
+
+		totals.samples += site->allocs.raw;
+		totals.allocs += site->allocs.estimate;
+		totals.alloc_bytes += site->allocs.estimate * bytes;
+		if (site->key.epoch != epoch)
+			continue;
+		totals.inuse += site->inuse.estimate;
+		totals.inuse_bytes += site->inuse.estimate * bytes;
+	}
+	return totals;
+}
+
 int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack)
 {
 	size_t cnt = stack->cnt < HB_STACK_MAX ? stack->cnt : HB_STACK_MAX;

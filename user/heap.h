@@ -44,6 +44,16 @@ void heap_free(struct heap *heap);
 int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *site,
 		  const struct heap_scale *scale);
 
+/* What was counted in all, estimated as in the profile; bytes and objects. */
+struct heap_totals {
+	uint64_t samples; /* sampled allocations */
+	double allocs, alloc_bytes;
+	double inuse, inuse_bytes; /* of the image `epoch` that was asked for */
+};
+
+/* Sums up the sites. */
+struct heap_totals heap_totals(const struct heap *heap, uint32_t epoch);
+
 /* Adds one entry of map `stacks`; 0 or -ENOMEM. Copied. */
 int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack);
 

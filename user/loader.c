@@ -75,8 +75,14 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	config->stack_max = opts->max_depth;
 	config->track_live = opts->track_live;
 	config->exact = opts->rate_bytes == 1;
+	config->follow = opts->follow;
+	config->self = getpid();
 	if (getrandom(&config->stack_seed, sizeof(config->stack_seed), 0) < 0)
 		return log_fail(errno, "cannot get random bytes");
+	bpf_program__set_autoload(skel->progs.hb_fork,
+				  opts->follow & (HB_FOLLOW_CHILDREN | HB_FOLLOW_EVERYBODY));
+	bpf_map__set_max_entries(skel->maps.procs, opts->max_processes);
+	bpf_map__set_max_entries(skel->maps.uw_procs, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.stacks, opts->max_stacks);
 	bpf_map__set_value_size(skel->maps.stacks, stack_bytes(opts->max_depth));
 	bpf_map__set_max_entries(skel->maps.sites, opts->max_sites);
@@ -164,7 +170,8 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	/* Process life-cycle: without it an exec would go on as if nothing had happened. */
 	err = heapbpf_bpf__attach(loader->skel);
 	if (err)
-		return log_fail(-err, "cannot attach to sched_process_exec and sched_process_exit");
+		return log_fail(-err, "cannot attach to what the kernel tells of processes "
+				      "(sched_process_exec and the like)");
 	*out = take_ptr(loader);
 	return 0;
 }
@@ -249,14 +256,34 @@ double loader_hit_ns(struct loader *loader)
 	return self_probe_mean_ns(SELF_PROBE_EMULATED, HIT_CALLS);
 }
 
-int loader_follow(struct loader *loader, pid_t tgid)
+int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch)
 {
-	struct hb_proc proc = {};
-	uint32_t key = tgid;
+	uint32_t *images = &loader->skel->bss->hb_images;
+	struct hb_proc proc = {.told = 1};
+	struct mappings_state state;
 
-	if (bpf_map_update_elem(bpf_map__fd(loader->skel->maps.procs), &key, &proc, BPF_ANY))
-		return log_fail(errno, "cannot follow process %d", (int)tgid);
+	if (!loader_state(loader, tgid, &state)) {
+		proc.epoch = __atomic_add_fetch(images, 1, __ATOMIC_SEQ_CST);
+		if (bpf_map_update_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc,
+					BPF_NOEXIST) &&
+		    errno != EEXIST)
+			return -errno;
+		if (!loader_state(loader, tgid, &state))
+			return -ESRCH;
+	}
+	*epoch = state.epoch;
 	return 0;
+}
+
+void loader_ignore(struct loader *loader, pid_t tgid)
+{
+	int fd = bpf_map__fd(loader->skel->maps.procs);
+	struct hb_proc proc;
+
+	if (bpf_map_lookup_elem(fd, &tgid, &proc))
+		return;
+	proc.ignored = 1;
+	bpf_map_update_elem(fd, &tgid, &proc, BPF_EXIST);
 }
 
 void loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold)
@@ -276,12 +303,13 @@ bool loader_hold_end(struct loader *loader)
 	       HB_HOLD_HELD;
 }
 
-struct mappings_state loader_state(const struct loader *loader, pid_t tgid)
+bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out)
 {
 	struct hb_proc proc = {};
+	int err = bpf_map_lookup_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc);
 
-	bpf_map_lookup_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc);
-	return (struct mappings_state){proc.epoch, proc.libraries};
+	*out = (struct mappings_state){proc.epoch, proc.libraries};
+	return !err;
 }
 
 void loader_forget_images(struct loader *loader, pid_t tgid, uint32_t epoch)
@@ -306,7 +334,7 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 		  const struct hb_wrappers *wrappers, const struct uprobe_link_point *points,
 		  size_t cnt)
 {
-	if (slot >= HB_SLOT_MAX - 1)
+	if (slot >= HB_SLOT_SELF)
 		return -E2BIG;
 	if (bpf_map_update_elem(bpf_map__fd(loader->skel->maps.wrappers), &slot, wrappers, BPF_ANY))
 		return -errno;
@@ -316,6 +344,12 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 void loader_detach_process(struct loader *loader, pid_t tgid)
 {
 	attachments_drop(loader->attachments, tgid);
+	attachments_sweep(loader->attachments);
+}
+
+void loader_sweep(struct loader *loader)
+{
+	attachments_sweep(loader->attachments);
 }
 
 void loader_detach(struct loader *loader)

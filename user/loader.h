@@ -22,7 +22,9 @@ struct unwind_table_maps;
 struct loader_opts {
 	uint64_t rate_bytes;
 	uint32_t max_stacks, max_sites, max_live; /* entries of the maps */
+	uint32_t max_processes;			  /* followed at a time */
 	uint32_t max_depth;			  /* PCs of a stack, 1..HB_STACK_MAX */
+	uint32_t follow;			  /* HB_FOLLOW_* */
 	bool track_live;			  /* false: entry probes only */
 	bool floor;				  /* empty programs, to measure the traps alone */
 	enum uprobe_link_tier tier;
@@ -69,8 +71,14 @@ void loader_window(struct loader *loader, bool open);
 /* One sample per so many bytes from the next window on; only while none is open. */
 void loader_set_rate(struct loader *loader, uint64_t rate_bytes);
 
-/* Follows the process from now on (epoch 0). 0 or -errno, logged. */
-int loader_follow(struct loader *loader, pid_t tgid);
+/*
+ * Follows the process from now on, unless it is; *epoch is the number of its image. 0 or -errno, not
+ * logged.
+ */
+int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch);
+
+/* Takes nothing of a followed process from now on. */
+void loader_ignore(struct loader *loader, pid_t tgid);
 
 /*
  * Holds the followed process `tgid`, the only one that can be held, by SIGSTOP at the places that
@@ -88,8 +96,8 @@ void loader_set_linker(struct loader *loader, const struct hb_linker *linker);
  */
 bool loader_hold_end(struct loader *loader);
 
-/* What BPF knows of the state of a followed process; zero if it cannot be read. */
-struct mappings_state loader_state(const struct loader *loader, pid_t tgid);
+/* What BPF knows of the state of a process. False, and *out zero: it is not followed (any more). */
+bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out);
 
 /*
  * Throws away the live objects of images of `tgid` before `epoch`: they ended with their exec and
@@ -106,8 +114,11 @@ int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t 
 		  const struct hb_wrappers *wrappers, const struct uprobe_link_point *points,
 		  size_t cnt);
 
-/* Takes the probes of one process out. */
+/* Takes the probes of one process out, soon: loader_sweep() goes on with it. */
 void loader_detach_process(struct loader *loader, pid_t tgid);
+
+/* To be called now and then. */
+void loader_sweep(struct loader *loader);
 
 /* Takes every probe out and waits until no program runs; the maps stay readable. */
 void loader_detach(struct loader *loader);

@@ -131,6 +131,24 @@ int mappings_note(struct mappings *mappings, const struct mappings_state *state,
 	return 0;
 }
 
+int mappings_inherit(struct mappings *child, const struct mappings *parent)
+{
+	if (vec_reserve(&child->all, &child->cap, parent->cnt))
+		return -ENOMEM;
+	for (size_t i = 0; i < parent->cnt; i++) {
+		struct mapping *record = &child->all[i];
+
+		/* What it shows in which state begins anew: states are the child's own. */
+		*record = (struct mapping){.map = parent->all[i].map};
+		record->map.path = strdup(record->map.path);
+		if (!record->map.path)
+			return -ENOMEM;
+		child->cnt++;
+	}
+	child->full = parent->full;
+	return 0;
+}
+
 const struct procmap *mappings_get(const struct mappings *mappings, uint32_t number)
 {
 	return number && number <= mappings->cnt ? &mappings->all[number - 1].map : NULL;

@@ -43,6 +43,12 @@ struct mappings {
 int mappings_note(struct mappings *mappings, const struct mappings_state *state,
 		  struct procmaps *now);
 
+/*
+ * A forked process has the mappings of its parent, under the same numbers: makes `child`, which is
+ * empty, know those of `parent`. 0 or -ENOMEM.
+ */
+int mappings_inherit(struct mappings *child, const struct mappings *parent);
+
 /* The mapping of a number, or NULL: HB_MAPPING_NONE, HB_MAPPING_UNKNOWN or garbage. */
 const struct procmap *mappings_get(const struct mappings *mappings, uint32_t number);
 

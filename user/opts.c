@@ -27,6 +27,12 @@ struct option_row {
 
 static const struct option_row rows[] = {
 	{'p', "pid", "PID[,PID...]", "processes to profile"},
+	{'a', "all", NULL, "every process that allocates, now and later; probes go into all"},
+	{OPTS_KEY_COMM, "comm", "REGEX", "processes whose name matches, now and later"},
+	{OPTS_KEY_CGROUP, "cgroup", "PATH", "processes of a control group and those below it"},
+	{OPTS_KEY_USER, "user", "USER", "processes of a user; these three narrow -a, too"},
+	{OPTS_KEY_FOLLOW, "follow", NULL, "children of these processes, too (default but for -p)"},
+	{OPTS_KEY_NO_FOLLOW, "no-follow", NULL, "no children"},
 	{'c', "command", "COMMAND", "run and profile it, like -- PROGRAM ARG..., but in one word"},
 	{'d', "duration", "TIME", "how long: 500ms, 30s, 5m, 1h (default: until Ctrl-C or exit)"},
 	{'r', "rate", "BYTES", "mean bytes between samples (default 512K; 1 = every allocation)"},
@@ -46,6 +52,7 @@ static const struct option_row rows[] = {
 	{OPTS_KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
 	{OPTS_KEY_MAX_LIVE, "max-live", "N",
 	 "sampled objects alive at a time (default: by rate and memory)"},
+	{OPTS_KEY_MAX_PROCESSES, "max-processes", "N", "processes at a time (default 4096)"},
 	{OPTS_KEY_MAX_DEPTH, "max-depth", "N", "frames of a stack (default 128, at most 512)"},
 	{OPTS_KEY_TIER, "tier", "session|multi|perf", NULL},
 	{OPTS_KEY_FLOOR, "floor", NULL, NULL},
@@ -55,6 +62,7 @@ static const struct option_row rows[] = {
 
 static const char usage[] =
 	"usage: heapbpf [record] -p PID[,PID...] [-d TIME] [OPTION...]\n"
+	"       heapbpf [record] -a|--comm REGEX|--cgroup PATH|--user USER [-d TIME] [OPTION...]\n"
 	"       heapbpf [record] [-d TIME] [OPTION...] -- PROGRAM [ARG...]\n"
 	"       heapbpf check [-p PID] [OPTION...]\n"
 	"\n"
@@ -100,6 +108,14 @@ static int parse_flag(struct opts *opts, int key)
 		return 0;
 	case OPTS_KEY_PRESERVE_STATUS:
 		opts->preserve_status = true;
+		return 0;
+	case 'a':
+		opts->everybody = true;
+		return 0;
+	case OPTS_KEY_FOLLOW:
+	case OPTS_KEY_NO_FOLLOW:
+		opts->follow_given = true;
+		opts->follow = key == OPTS_KEY_FOLLOW;
 		return 0;
 	case OPTS_KEY_VERSION:
 		puts("heapbpf " HEAPBPF_VERSION);
@@ -214,12 +230,19 @@ static uint32_t default_live(uint64_t rate_bytes)
 	return objects > LIVE_MAX ? LIVE_MAX : objects;
 }
 
+bool opts_are_selected(const struct opts *opts)
+{
+	return opts->everybody || selection_is_set(&opts->selection);
+}
+
 /* One file holds one process and one type. */
 static int check_output(const struct opts *opts)
 {
+	bool may_grow = opts_are_selected(opts) || opts->follow;
 	size_t tgid_cnt = opts->command ? 1 : opts->tgid_cnt;
 
-	if (opts->output && tgid_cnt * opts->type_cnt > 1 && !outfile_is_directory(opts->output))
+	if (opts->output && (may_grow || tgid_cnt * opts->type_cnt > 1) &&
+	    !outfile_is_directory(opts->output))
 		return log_fail(0,
 				"-o %s: one file holds one process and one type; give a directory, "
 				"like -o DIR/",
@@ -232,12 +255,29 @@ static int check_command(const struct opts *opts)
 {
 	if (opts->verb == OPTS_CHECK)
 		return log_fail(0, "check runs no program; give -p PID (see --help)");
-	if (opts->tgid_cnt)
-		return log_fail(0, "give -p PID or a program to run, not both");
+	if (opts->tgid_cnt || opts_are_selected(opts))
+		return log_fail(0, "give processes or a program to run, not both");
 	if (!opts->command[0][0])
 		return log_fail(0, "the program to run has an empty name");
 	if (opts->floor)
 		return log_fail(0, "--floor needs -p PID");
+	return 0;
+}
+
+/* Which processes are to be profiled, or looked at. */
+static int check_processes(const struct opts *opts)
+{
+	if (opts->preserve_status)
+		return log_fail(0, "--preserve-status is for a program to run (see --help)");
+	if (opts->tgid_cnt && opts_are_selected(opts))
+		return log_fail(0, "give -p PID, or -a, --comm, --cgroup, --user, not both");
+	if (opts->verb == OPTS_CHECK && opts_are_selected(opts))
+		return log_fail(0, "check looks at -p PID only (see --help)");
+	if (opts->everybody && opts->follow_given && !opts->follow)
+		return log_fail(0, "-a has the children, too; --no-follow cannot go with it");
+	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt && !opts_are_selected(opts))
+		return log_fail(0, "which process? give -p PID, or -- and a program to run (see "
+				   "--help)");
 	return 0;
 }
 
@@ -252,14 +292,14 @@ static int check_together(struct opts *opts)
 			opts->rate_bytes == 1 || opts->floor || opts->command ? INFINITY : 0.1;
 	for (int type = 0; type < PROFILE_TYPE_CNT; type++)
 		opts->type_cnt += opts->types[type];
+	/* A file has room for the program alone. */
+	if (!opts->follow_given)
+		opts->follow =
+			opts_are_selected(opts) ||
+			(opts->command && (!opts->output || outfile_is_directory(opts->output)));
 	if (opts->command)
 		return check_command(opts) ?: check_output(opts);
-	if (opts->preserve_status)
-		return log_fail(0, "--preserve-status is for a program to run (see --help)");
-	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt)
-		return log_fail(0, "which process? give -p PID, or -- and a program to run (see "
-				   "--help)");
-	return check_output(opts);
+	return check_processes(opts) ?: check_output(opts);
 }
 
 int opts_parse(int argc, char **argv, struct opts *out)
@@ -273,6 +313,7 @@ int opts_parse(int argc, char **argv, struct opts *out)
 		.max_stacks = 32768,
 		.max_sites = 131072,
 		.max_depth = 128,
+		.max_processes = 4096,
 		.tier = UPROBE_LINK_TIER_CNT,
 	};
 	int err = parse_options(&opts, argc, argv);
@@ -296,5 +337,6 @@ void opts_clear(struct opts *opts)
 	opts->tgids = NULL;
 	opts->command = NULL;
 	opts->tgid_cnt = 0;
+	selection_clear(&opts->selection);
 	alloc_prefixes_clear(&opts->prefixes);
 }

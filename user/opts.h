@@ -7,6 +7,7 @@
 
 #include "alloc_names.h"
 #include "profile.h"
+#include "selection.h"
 #include "uprobe_link.h"
 
 #include <stdbool.h>
@@ -33,7 +34,11 @@ struct opts {
 	enum opts_verb verb;
 	pid_t *tgids; /* owned; distinct, in the order given */
 	size_t tgid_cnt;
-	int64_t duration_ns; /* 0: until interrupted or the targets' end */
+	bool everybody; /* every process that allocates, of those that `selection` takes */
+	struct selection selection; /* owned */
+	bool follow;		    /* children of what is profiled, too */
+	bool follow_given;	    /* and that was said, or the contrary */
+	int64_t duration_ns;	    /* 0: until interrupted or the targets' end */
 	uint64_t rate_bytes;
 	double max_overhead; /* share of the targets' processor time; INFINITY: no limit */
 	bool types[PROFILE_TYPE_CNT];
@@ -44,7 +49,7 @@ struct opts {
 	uint32_t top;			/* rows of the table */
 	int ready_fd;			/* -1: none */
 	struct alloc_prefixes prefixes; /* owned */
-	uint32_t max_stacks, max_sites, max_live, max_depth;
+	uint32_t max_stacks, max_sites, max_live, max_depth, max_processes;
 	enum uprobe_link_tier tier; /* UPROBE_LINK_TIER_CNT: the best that works */
 	bool floor;
 	char **command;	      /* owned, with its words; NULL at its end. NULL: none */
@@ -56,6 +61,9 @@ struct opts {
  * -EINVAL after one logged line.
  */
 int opts_parse(int argc, char **argv, struct opts *out);
+
+/* Are the processes chosen by what they are, and may more of them come? */
+bool opts_are_selected(const struct opts *opts);
 
 /* Frees what the options own. */
 void opts_clear(struct opts *opts);

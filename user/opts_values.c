@@ -186,6 +186,14 @@ int opts_value(struct opts *opts, int key, const char *text)
 		return parse_count("max-sites", text, 1, 1 << 24, &opts->max_sites);
 	case OPTS_KEY_MAX_LIVE:
 		return parse_count("max-live", text, 1, 1 << 28, &opts->max_live);
+	case OPTS_KEY_MAX_PROCESSES:
+		return parse_count("max-processes", text, 1, 1 << 20, &opts->max_processes);
+	case OPTS_KEY_COMM:
+		return selection_set_comm(&opts->selection, text);
+	case OPTS_KEY_CGROUP:
+		return selection_set_cgroup(&opts->selection, text);
+	case OPTS_KEY_USER:
+		return selection_set_user(&opts->selection, text);
 	case OPTS_KEY_MAX_DEPTH:
 		return parse_count("max-depth", text, 1, HB_STACK_MAX, &opts->max_depth);
 	default:

@@ -169,6 +169,19 @@ static void hand_over(int fd, const char *path)
 			 strerror(errno));
 }
 
+int outfile_make_directory(const char *path)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return log_fail(errno, "cannot make directory %s", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return log_fail(errno, "cannot open directory %s", path);
+	hand_over(fd, path);
+	return 0;
+}
+
 /* Opens the temporary file beside file->path, which is then removed by outfile_free(). */
 static int open_temp(struct outfile *file)
 {

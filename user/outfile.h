@@ -20,6 +20,12 @@ bool outfile_is_stdout(const char *path);
 bool outfile_is_directory(const char *path);
 
 /*
+ * Makes the directory `path`, with the mode and the owner that files get, unless it is there. 0 or
+ * -errno, logged.
+ */
+int outfile_make_directory(const char *path);
+
+/*
  * Checks at start that `path` can be created, by creating the file beside it, so that a long run
  * is not lost at its end; logs the reason. 0, -ENOENT, -EACCES, -EROFS, -EISDIR or other -errno.
  */

@@ -15,6 +15,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <time.h>
 
 FILE *output_people(const struct opts *opts)
 {
@@ -24,16 +25,21 @@ FILE *output_people(const struct opts *opts)
 	return opts->output && outfile_is_stdout(opts->output) ? stderr : stdout;
 }
 
-/* heapbpf.COMM.PID[.TYPE].pb.gz, with nothing in COMM that a shell or a path could trip over. */
+/* heapbpf.COMM.PID[.N][.TYPE].pb.gz, with nothing in COMM that a shell or a path could trip over. */
 static char *own_name(const struct opts *opts, const struct target *target, enum profile_type type)
 {
-	char comm[64], *name;
+	char comm[64], nth[16] = "", *name;
+	unsigned turn = 1;
 	size_t len = 0;
 
 	for (const char *c = target->comm; *c && len < sizeof(comm) - 1; c++)
 		comm[len++] = isalnum((unsigned char)*c) || strchr("-_+", *c) ? *c : '_';
 	comm[len] = 0;
-	if (asprintf(&name, "heapbpf.%s.%d%s%s%s", comm, (int)target->tgid,
+	for (const struct target *older = target->older; older; older = older->older)
+		turn++;
+	if (turn > 1)
+		snprintf(nth, sizeof(nth), ".%u", turn);
+	if (asprintf(&name, "heapbpf.%s.%d%s%s%s%s", comm, (int)target->tgid, nth,
 		     opts->type_cnt > 1 ? "." : "",
 		     opts->type_cnt > 1 ? profile_type_name(type) : "",
 		     opts->text ? ".txt" : ".pb.gz") < 0)
@@ -41,8 +47,7 @@ static char *own_name(const struct opts *opts, const struct target *target, enum
 	return name;
 }
 
-/* The path of one file, malloc()ed; NULL: out of memory. */
-static char *file_path(const struct opts *opts, const struct target *target, enum profile_type type)
+char *output_path(const struct opts *opts, const struct target *target, enum profile_type type)
 {
 	_cleanup_free_ char *name = NULL;
 	char *path;
@@ -58,6 +63,19 @@ static char *file_path(const struct opts *opts, const struct target *target, enu
 	return path;
 }
 
+int output_make_directory(char **path)
+{
+	time_t now = time(NULL);
+	struct tm local;
+	char name[64];
+
+	localtime_r(&now, &local);
+	strftime(name, sizeof(name), "heapbpf.%Y%m%d-%H%M%S/", &local);
+	*path = strdup(name);
+	return *path ? outfile_make_directory(name)
+		     : log_fail(ENOMEM, "cannot make directory %s", name);
+}
+
 int output_check(const struct opts *opts, const struct target *target)
 {
 	for (int type = 0; type < PROFILE_TYPE_CNT; type++) {
@@ -66,7 +84,7 @@ int output_check(const struct opts *opts, const struct target *target)
 
 		if (!opts->types[type])
 			continue;
-		path = file_path(opts, target, type);
+		path = output_path(opts, target, type);
 		if (!path)
 			return log_fail(ENOMEM, "cannot name the profile");
 		err = outfile_check(path);
@@ -96,7 +114,8 @@ static int write_one(const struct opts *opts, const char *path, const struct pro
 	if (err)
 		return err;
 	if (!outfile_is_stdout(path))
-		log_line(LOG_LEVEL_INFO, "wrote %s", path);
+		log_line(opts_are_selected(opts) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "wrote %s",
+			 path);
 	return 0;
 }
 
@@ -111,7 +130,7 @@ int output_write(const struct opts *opts, const struct target *target,
 
 		if (!opts->types[type])
 			continue;
-		path = file_path(opts, target, type);
+		path = output_path(opts, target, type);
 		err = path ? write_one(opts, path, profile, type)
 			   : log_fail(ENOMEM, "cannot name the profile");
 		if (err && !first)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: the mappings of a process. Out: probes on every allocator in it. Joins what allocators
- * (which functions) and probe_plan (which instruction) know and hands it to loader.
+ * (which functions) and probe_plan (which instruction) know of a file, once, and hands it to loader
+ * for each process that maps it.
  */
 #include "probes.h"
 
@@ -36,12 +37,17 @@ static const struct {
 	[HB_FN_LINKER] = {0, false},
 };
 
+static void file_free(struct probes_file *file)
+{
+	allocators_clear(&file->set);
+	free(file->plans);
+	free(file);
+}
+
 void probes_clear(struct probes *probes)
 {
-	for (size_t i = 0; i < probes->cnt; i++) {
-		allocators_clear(&probes->files[i].set);
-		free(probes->files[i].plans);
-	}
+	for (size_t i = 0; i < probes->cnt; i++)
+		file_free(probes->files[i]);
 	free(probes->files);
 	*probes = (struct probes){};
 }
@@ -78,57 +84,46 @@ static int plan_file(struct probes_file *file, bool track_live)
 	return 0;
 }
 
-/*
- * Looks for an allocator in the file behind `map`, unless that was done. 0, -ENOMEM, or another
- * -errno, logged.
- */
-static int add_file(struct probes *probes, size_t *cap, struct target *target,
-		    const struct procmap *map, bool track_live,
-		    const struct alloc_prefixes *prefixes)
+/* Finds and plans; a set that stays empty: there is nothing to probe, or it was said why not. */
+static int look(const struct probes *probes, struct probes_file *file)
 {
-	struct probes_file file = {.map = map, .elf = map->elf};
-	int err;
+	int err = allocators_find(file->elf, probes->prefixes, &file->set);
 
-	if (!map->elf || target_file_find(target, map->elf))
-		return 0;
-	err = allocators_find(map->elf, prefixes, &file.set);
 	if (err == -ENOENT)
-		return target_file_add(target, map->elf, false);
-	if (err)
-		return err;
-	err = plan_file(&file, track_live);
-	/* Also after a failure: it was said, and the next look would fail again. */
-	if (target_file_add(target, map->elf, file.set.is_allocator && !err))
-		err = -ENOMEM;
+		return 0;
 	if (!err)
-		err = vec_reserve(&probes->files, cap, probes->cnt + 1);
-	if (err) {
-		allocators_clear(&file.set);
-		free(file.plans);
-		return err;
-	}
-	probes->files[probes->cnt++] = file;
-	return 0;
+		err = plan_file(file, probes->track_live);
+	if (err)
+		allocators_clear(&file->set);
+	return err;
 }
 
-int probes_plan(struct target *target, bool track_live, const struct alloc_prefixes *prefixes,
-		struct probes *out)
+int probes_of(struct probes *probes, const struct elf_file *elf, struct probes_file **out)
 {
-	const struct procmaps *maps = &target->maps;
-	struct probes probes = {};
-	size_t cap = 0;
-	int err = 0;
+	struct probes_file *file;
+	int err;
 
-	for (size_t i = 0; i < maps->cnt && !err; i++)
-		err = add_file(&probes, &cap, target, &maps->maps[i], track_live, prefixes);
-	if (err) {
-		probes_clear(&probes);
-		return err == -ENOMEM ? log_fail(ENOMEM, "cannot plan the probes of process %d",
-						 (int)target->tgid)
-				      : err;
+	for (size_t i = 0; i < probes->cnt; i++) {
+		if (probes->files[i]->elf != elf)
+			continue;
+		*out = probes->files[i];
+		return 0;
 	}
-	*out = probes;
-	return 0;
+	if (vec_reserve(&probes->files, &probes->cap, probes->cnt + 1))
+		return log_fail(ENOMEM, "%s: cannot plan probes", elf_file_name(elf));
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return log_fail(ENOMEM, "%s: cannot plan probes", elf_file_name(elf));
+	file->elf = elf;
+	file->slot = -1;
+	err = look(probes, file);
+	if (err == -ENOMEM) {
+		file_free(file);
+		return log_fail(ENOMEM, "%s: cannot plan probes", elf_file_name(elf));
+	}
+	/* Also after a failure: it was said, and the next look would fail again. */
+	*out = probes->files[probes->cnt++] = file;
+	return err;
 }
 
 int probes_explain_none(const struct target *target)
@@ -228,66 +223,90 @@ static size_t fill_points(const struct probes_file *file, bool track_live, uint3
 }
 
 /*
- * Attaches through our own descriptor of the file: whatever the process mapped, executed or
- * replaced meanwhile, the offsets are used on the file that they were planned on.
+ * Attaches a file's in `tgid`, 0: in all processes. Through our own descriptor of the file: whatever
+ * a process mapped, executed or replaced meanwhile, the offsets are used on the file that they were
+ * planned on. 0 or -errno, not logged.
  */
-static int attach_file(const struct probes_file *file, const struct target *target,
-		       struct loader *loader, uint32_t slot, const struct hb_wrappers *wrappers,
-		       const struct uprobe_link_point *points, size_t cnt)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", elf_file_fd(file->elf));
-	return loader_attach(loader, target->tgid, path, slot, wrappers, points, cnt);
-}
-
-/* The slot of a file, a new one if it has none. 0 and *slot, or -ENOMEM. */
-static int slot_of(struct probes_slots *slots, const struct elf_file *elf, uint32_t *slot)
-{
-	for (*slot = 0; *slot < slots->cnt; ++*slot)
-		if (slots->elfs[*slot] == elf)
-			return 0;
-	if (vec_reserve(&slots->elfs, &slots->cap, slots->cnt + 1))
-		return -ENOMEM;
-	slots->elfs[slots->cnt++] = elf;
-	return 0;
-}
-
-/* Attaches one file's. 0 or -errno, not logged. */
-static int attach_one(const struct probes_file *file, const struct target *target, bool track_live,
-		      struct loader *loader, struct probes_slots *slots)
+static int attach_file(struct probes *probes, struct probes_file *file, pid_t tgid,
+		       struct loader *loader)
 {
 	_cleanup_free_ struct uprobe_link_point *points =
 		calloc(file->set.cnt + file->set.ret_cnt, sizeof(*points));
 	struct hb_wrappers wrappers = {};
-	uint32_t slot;
+	char path[64];
 	int err;
 
 	if (!points)
 		return -ENOMEM;
-	err = slot_of(slots, file->elf, &slot);
-	if (err)
-		return err;
 	err = fill_wrappers(&file->set, &wrappers);
 	if (err)
 		return err;
-	return attach_file(file, target, loader, slot, &wrappers, points,
-			   fill_points(file, track_live, slot, points));
+	if (file->slot < 0)
+		file->slot = (int)probes->slot_cnt++;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", elf_file_fd(file->elf));
+	return loader_attach(loader, tgid, path, (uint32_t)file->slot, &wrappers, points,
+			     fill_points(file, probes->track_live, (uint32_t)file->slot, points));
 }
 
-int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
-		  struct loader *loader, struct probes_slots *slots)
+/* Attaches the file of one mapping in its process, and remembers it. As probes_attach(). */
+static int attach_mapped(struct probes *probes, const struct elf_file *elf, struct target *target,
+			 struct loader *loader, bool *any)
 {
-	for (size_t i = 0; i < probes->cnt; i++) {
-		const struct probes_file *file = &probes->files[i];
-		int err = attach_one(file, target, track_live, loader, slots);
+	struct probes_file *file;
+	int err = probes_of(probes, elf, &file);
 
-		if (err && target_is_gone(target))
-			return -ESRCH;
-		if (err)
-			return log_fail(-err, "cannot probe %s in process %d",
-					elf_file_name(file->elf), (int)target->tgid);
-		log_debug("process %d: %s is probed", (int)target->tgid, elf_file_name(file->elf));
-	}
+	if (err)
+		return err;
+	if (target_file_add(target, elf, file->set.is_allocator))
+		return log_fail(ENOMEM, "cannot probe process %d", (int)target->tgid);
+	if (!file->set.cnt)
+		return 0;
+	*any = true;
+	err = attach_file(probes, file, target->tgid, loader);
+	if (err && target_is_gone(target))
+		return -ESRCH;
+	if (err)
+		return log_fail(-err, "cannot probe %s in process %d", elf_file_name(elf),
+				(int)target->tgid);
+	log_debug("process %d: %s is probed", (int)target->tgid, elf_file_name(elf));
 	return 0;
+}
+
+int probes_attach(struct probes *probes, struct target *target, struct loader *loader, bool *any)
+{
+	const struct procmaps *maps = &target->maps;
+	int err = 0;
+
+	*any = false;
+	for (size_t i = 0; i < maps->cnt && !err; i++)
+		if (maps->maps[i].elf && !target_file_find(target, maps->maps[i].elf))
+			err = attach_mapped(probes, maps->maps[i].elf, target, loader, any);
+	return err;
+}
+
+int probes_attach_everywhere(struct probes *probes, const struct procmaps *maps,
+			     struct loader *loader)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < maps->cnt; i++) {
+		struct probes_file *file;
+		int err;
+
+		if (!maps->maps[i].elf)
+			continue;
+		err = probes_of(probes, maps->maps[i].elf, &file);
+		if (!err && file->set.cnt && !file->everywhere) {
+			/* Once, also if it fails. */
+			file->everywhere = true;
+			err = attach_file(probes, file, 0, loader);
+			log_line(err ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "%s: %s%s",
+				 elf_file_name(file->elf),
+				 err ? "cannot be probed: " : "probed everywhere",
+				 err ? strerror(-err) : "");
+		}
+		if (err && !first)
+			first = err;
+	}
+	return first;
 }

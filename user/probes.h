@@ -13,54 +13,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct alloc_prefixes;
 struct elf_file;
 struct loader;
-struct procmap;
+struct procmaps;
 struct target;
 
-/* One allocator in one process. */
+/* What is probed in one file, in whichever process. */
 struct probes_file {
-	const struct procmap *map; /* its code; valid until the next target_scan() */
-	const struct elf_file *elf;
-	struct allocators_set set;
-	struct probe_plan *plans; /* one per set.fns; zero where that is silent */
+	const struct elf_file *elf; /* borrowed from an elf cache */
+	struct allocators_set set;  /* owned; empty: nothing to probe */
+	struct probe_plan *plans;   /* owned; one per set.fns; zero where that is silent */
+	int slot;		    /* in map `wrappers`; -1: not attached anywhere yet */
+	bool everywhere;	    /* attached in all processes */
 };
 
-/* Slots of the map `wrappers`: slot n is of the file elfs[n], whoever maps it. Zeroed, empty. */
-struct probes_slots {
-	const struct elf_file **elfs; /* owned */
-	size_t cnt, cap;
-};
-
-/* All of a process; owned arrays. */
+/* Every file that was looked at, once. */
 struct probes {
-	struct probes_file *files;
-	size_t cnt;
+	bool track_live;		       /* frees and results are followed */
+	const struct alloc_prefixes *prefixes; /* borrowed; as for allocators_find() */
+	struct probes_file **files;	       /* owned, with what they hold */
+	size_t cnt, cap;
+	uint32_t slot_cnt;
 };
 
 /*
- * Plans the probes of the files in the last scan of `target` that were not looked at before, and
- * remembers them there. `track_live`: frees and results are followed; `prefixes`: as for
- * allocators_find(). 0 with *out, perhaps empty
- * (probes_clear()), or -errno, logged.
+ * What is to be probed in `elf`: planned at the first call, known from then on. 0 and *out (lives as
+ * long as `probes`; an empty set: nothing), or -errno, logged at the first call.
  */
-int probes_plan(struct target *target, bool track_live, const struct alloc_prefixes *prefixes,
-		struct probes *out);
+int probes_of(struct probes *probes, const struct elf_file *elf, struct probes_file **out);
 
 /* Says why the last scan of `target` found no allocator and what to do; -errno. */
 int probes_explain_none(const struct target *target);
 
-/* Frees and empties; a zeroed struct is empty. */
+/* Frees and empties. */
 void probes_clear(struct probes *probes);
 
 /* True if the function gets a probe in this mode. */
 bool probes_wanted(const struct allocators_fn *fn, bool track_live);
 
 /*
- * Attaches all of them, with the slots of their files. 0, -ESRCH (the process ended; not logged),
- * or -errno after one logged line.
+ * Attaches in `target` the files of its last scan that were not looked at before, and remembers them
+ * there; *any: there were some. 0, -ESRCH (the process ended; not logged), or -errno, logged.
  */
-int probes_attach(const struct probes *probes, const struct target *target, bool track_live,
-		  struct loader *loader, struct probes_slots *slots);
+int probes_attach(struct probes *probes, struct target *target, struct loader *loader, bool *any);
+
+/* Attaches the files of a scan in all processes, those that are new. 0 or -errno, logged. */
+int probes_attach_everywhere(struct probes *probes, const struct procmaps *maps,
+			     struct loader *loader);
 
 #endif

@@ -11,6 +11,7 @@
 #include "finish.h"
 #include "hold.h"
 #include "log.h"
+#include "output.h"
 #include "session.h"
 #include "signals.h"
 #include "symbolize.h"
@@ -153,7 +154,7 @@ static int wait_for_end(struct session *session, struct windows *windows,
 	};
 	uint64_t ticks;
 
-	while (!err && session->targets.alive_cnt) {
+	while (!err && session_goes_on(session)) {
 		int ready = poll(fds, WAIT_CNT, next_wait_ms(session, windows));
 
 		if (ready < 0 && errno != EINTR)
@@ -161,10 +162,12 @@ static int wait_for_end(struct session *session, struct windows *windows,
 		err = windows_step(windows);
 		if (!ready || session_wait_ms(session) >= 0)
 			session_look_again(session);
-		if (fds[WAIT_EVENTS].revents)
+		/* What a process did last is told before its end. */
+		if (fds[WAIT_EVENTS].revents || fds[WAIT_TARGETS].revents)
 			session_handle_events(session, false);
 		if (fds[WAIT_TICK].revents && read(timers.tick_fd, &ticks, sizeof(ticks)) > 0) {
 			read_memory(session, clock, false);
+			session_tidy(session);
 			if (shows)
 				show_progress(session, clock);
 		}
@@ -187,6 +190,8 @@ static int announce(const struct session *session)
 	char text[256];
 	size_t len = 0;
 
+	if (opts->everybody)
+		snprintf(text, sizeof(text), "whatever allocates");
 	for (size_t i = 0; i < session->targets.cnt && len < sizeof(text) - 32; i++)
 		len += snprintf(text + len, sizeof(text) - len, "%s%d (%s)", i ? ", " : "",
 				(int)session->targets.all[i]->tgid, session->targets.all[i]->comm);
@@ -236,6 +241,7 @@ enum opts_exit record_run(const struct opts *opts, struct command *command)
 	struct windows *windows _cleanup_(cleanup_windows) = NULL;
 	_cleanup_close_ int signal_fd = signals_open();
 	pid_t tgid = command ? command_tgid(command) : -1;
+	_cleanup_free_ char *directory = NULL;
 	struct opts own = *opts;
 	struct finish_clock clock = {};
 
@@ -246,6 +252,11 @@ enum opts_exit record_run(const struct opts *opts, struct command *command)
 	if (command) {
 		own.tgids = &tgid;
 		own.tgid_cnt = 1;
+	}
+	if (opts_are_selected(opts) && !opts->output) {
+		if (output_make_directory(&directory))
+			return OPTS_EXIT_FAILED;
+		own.output = directory;
 	}
 	if (session_open(&own, command, &session))
 		return OPTS_EXIT_FAILED;

@@ -70,7 +70,7 @@ int self_probe_point(enum self_probe which, struct uprobe_link_point *out)
 	off = pc - map->start + map->off;
 	*out = (struct uprobe_link_point){
 		.off = off,
-		.cookie = HB_COOKIE(HB_FN_FREE, 0, 0, HB_SLOT_MAX - 1, off),
+		.cookie = HB_COOKIE(HB_FN_FREE, 0, 0, HB_SLOT_SELF, off),
 	};
 	return 0;
 }

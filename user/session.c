@@ -9,12 +9,14 @@
 #include "cleanup.h"
 #include "command.h"
 #include "elf_cache.h"
+#include "everybody.h"
 #include "follow.h"
 #include "hold.h"
 #include "log.h"
 #include "opts.h"
 #include "output.h"
 #include "probes.h"
+#include "processes.h"
 #include "signals.h"
 #include "symbolize.h"
 #include "target.h"
@@ -35,7 +37,8 @@ void session_free(struct session *session)
 	unwind_table_free(session->unwind);
 	symbolizer_free(session->symbolizer);
 	targets_clear(&session->targets);
-	free(session->slots.elfs);
+	everybody_free(session->everybody);
+	probes_clear(&session->probes);
 	elf_cache_free(session->cache);
 	free(session);
 }
@@ -43,16 +46,19 @@ void session_free(struct session *session)
 /* Inode of the initial pid namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 #define INIT_PID_NS_INODE 0xeffffffcU
 
-/* After an exec the mappings are read so often at most, in such intervals. */
-#define LOOKS	40
+/* Between the looks after an exec. */
 #define LOOK_MS 25
 
+/* So many targets are looked at whenever probes are put back, whether they changed or not. */
+#define ARM_LOOKS 16
+
+/* Follows and probes one that was named. 0 or -errno, logged. */
 static int add_target(struct session *session, struct target *target)
 {
-	int err = loader_follow(session->loader, target->tgid);
+	int err = loader_follow(session->loader, target->tgid, &target->first_epoch);
 
 	if (err)
-		return err;
+		return log_fail(-err, "cannot follow process %d", (int)target->tgid);
 	err = follow_catch_up(session, target);
 	if (err == -ESRCH)
 		return log_fail(0, "process %d ended before it could be profiled",
@@ -77,11 +83,32 @@ int session_wait_ms(const struct session *session)
 		if (wait_ms < 0 || left_ms < wait_ms)
 			wait_ms = left_ms > 0 ? left_ms : 0;
 	}
+	if (session->everybody) {
+		int look_ms = everybody_wait_ms(session->everybody);
+
+		if (look_ms >= 0 && (wait_ms < 0 || look_ms < wait_ms))
+			wait_ms = look_ms;
+	}
 	return (int)wait_ms;
+}
+
+/* An image in which no allocator was found until now. */
+static void give_up(struct session *session, struct target *target)
+{
+	if (target->joined) {
+		join_skip(session, JOIN_SKIP_NO_ALLOCATOR);
+		return;
+	}
+	session->incomplete = true;
+	log_warn("process %d executed a program without an allocator that can be probed; the "
+		 "profile is incomplete",
+		 (int)target->tgid);
 }
 
 void session_look_again(struct session *session)
 {
+	if (session->everybody)
+		everybody_look(session->everybody);
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
 
@@ -93,40 +120,81 @@ void session_look_again(struct session *session)
 		target->looks_left--;
 		if (target_has_allocator(target))
 			target->looks_left = 0;
-		if (target->looks_left || target_has_allocator(target))
-			continue;
-		session->incomplete = true;
-		log_warn("process %d executed a program without an allocator that can be probed; "
-			 "the profile is incomplete",
-			 (int)target->tgid);
+		if (!target->looks_left && !target_has_allocator(target))
+			give_up(session, target);
 	}
+}
+
+/* A target executed another program. */
+static void note_exec(struct session *session, struct target *target, const struct hb_event *event)
+{
+	target->epoch = event->epoch;
+	target->dirty = target->ended_images = true;
+	target->renamed = target->joined;
+	/* Whatever has probes has them in all processes. */
+	if (session->everybody)
+		return;
+	target->looks_left = SESSION_LOOKS;
+	if (!event->pc)
+		return;
+	/* The kernel knows the process by its old leader, which is gone. */
+	target->unlinked = true;
+	if (session->holds)
+		return;
+	session->incomplete = true;
+	log_warn("process %d executed a program from a thread; the first that this allocated is "
+		 "missing",
+		 (int)target->tgid);
+}
+
+/* Events of processes that are no targets, or not yet. True: it was one. */
+static bool note_stranger(struct session *session, const struct hb_event *event)
+{
+	if (event->type == HB_EVENT_JOIN) {
+		join_announced(session, event);
+		return true;
+	}
+	if (event->type != HB_EVENT_SEEN)
+		return false;
+	if (session->everybody)
+		everybody_seen(session->everybody, (pid_t)event->tgid);
+	else
+		join_seen(session, (pid_t)event->tgid);
+	return true;
+}
+
+/* Whose event it is; NULL: not a target's. */
+static struct target *target_of(const struct session *session, const struct hb_event *event)
+{
+	struct target *newest = targets_find(&session->targets, (pid_t)event->tgid);
+
+	/* All this may be over: it ended before it could be opened, but not in its first image. */
+	if (newest && newest->exited && !newest->end_told && event->type == HB_EVENT_EXEC)
+		return newest;
+	return targets_find_image(&session->targets, (pid_t)event->tgid, event->epoch);
 }
 
 /* Only notes: a look takes milliseconds, and a hundred events may ask for the same one. */
 static void on_event(const struct hb_event *event, void *data)
 {
 	struct session *session = data;
-	struct target *target = targets_find_image(&session->targets, event->tgid, event->epoch);
+	struct target *target;
 
-	if (!target)
+	if (note_stranger(session, event))
 		return;
+	target = target_of(session, event);
+	if (!target) {
+		/* One that was not chosen may be now. */
+		if (event->type == HB_EVENT_EXEC)
+			join_announced(session, event);
+		return;
+	}
 	switch ((enum hb_event_type)event->type) {
 	case HB_EVENT_EXEC:
-		target->epoch = event->epoch;
-		target->looks_left = LOOKS;
-		target->dirty = target->ended_images = true;
-		if (!event->pc)
-			break;
-		/* The kernel knows the process by its old leader, which is gone. */
-		target->unlinked = true;
-		if (session->holds)
-			break;
-		session->incomplete = true;
-		log_warn("process %d executed a program from a thread; the first that this "
-			 "allocated is missing",
-			 (int)target->tgid);
+		note_exec(session, target, event);
 		break;
 	case HB_EVENT_EXIT:
+		target->end_told = true;
 		targets_end(&session->targets, target);
 		break;
 	case HB_EVENT_MAPS:
@@ -135,6 +203,8 @@ static void on_event(const struct hb_event *event, void *data)
 	case HB_EVENT_HELD:
 		target->hold = event->pc ? TARGET_HOLD_EXEC : TARGET_HOLD_LINKER;
 		break;
+	case HB_EVENT_JOIN:
+	case HB_EVENT_SEEN:
 	case HB_EVENT_CNT:
 		break;
 	}
@@ -163,9 +233,18 @@ static bool drop_ended(struct session *session)
 		if (target->dropped || !(target->exited || target_is_gone(target)))
 			continue;
 		loader_detach_process(session->loader, target->tgid);
+		/* Unless another one has its number. */
+		if (targets_find(&session->targets, target->tgid) == target)
+			unwind_table_drop(session->unwind, target->tgid);
 		any = target->dropped = true;
 	}
 	return any;
+}
+
+void session_tidy(struct session *session)
+{
+	drop_ended(session);
+	loader_sweep(session->loader);
 }
 
 int session_arm(struct session *session)
@@ -178,10 +257,18 @@ int session_arm(struct session *session)
 	} while (err && drop_ended(session));
 	if (err)
 		return log_fail(-err, "cannot put the probes back");
-	for (size_t i = 0; i < session->targets.cnt; i++)
-		if (!session->targets.all[i]->dropped)
-			follow_look_well(session, session->targets.all[i]);
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
+
+		if (!target->dropped && (target->dirty || session->targets.alive_cnt <= ARM_LOOKS))
+			follow_look_well(session, target);
+	}
 	return 0;
+}
+
+bool session_goes_on(const struct session *session)
+{
+	return session->targets.alive_cnt || opts_are_selected(session->opts);
 }
 
 /*
@@ -215,7 +302,7 @@ static int open_targets(struct session *session)
 			return log_fail(0, "process %d is heapbpf itself", (int)getpid());
 		err = target_open(opts->tgids[i], &target);
 		if (err)
-			return err;
+			return target_explain(opts->tgids[i], err);
 		err = targets_add(&session->targets, target);
 		if (err) {
 			target_free(target);
@@ -238,18 +325,27 @@ static int open_targets(struct session *session)
 static int open_loader(struct session *session)
 {
 	const struct opts *opts = session->opts;
-	const struct loader_opts loader_opts = {
+	struct loader_opts loader_opts = {
 		.rate_bytes = opts->rate_bytes,
 		.max_stacks = opts->max_stacks,
 		.max_sites = opts->max_sites,
 		.max_live = opts->max_live,
+		.max_processes = opts->max_processes,
 		.max_depth = opts->max_depth,
 		.track_live = session->track_live,
 		.floor = opts->floor,
 		.tier = session->tier,
 	};
 	struct unwind_table_maps maps;
-	int err = loader_open(&loader_opts, &session->loader);
+	int err;
+
+	if (opts->everybody)
+		loader_opts.follow = HB_FOLLOW_EVERYBODY | HB_FOLLOW_EXECS;
+	else if (opts_are_selected(opts))
+		loader_opts.follow = HB_FOLLOW_EXECS;
+	if (opts->follow && !opts->everybody)
+		loader_opts.follow |= HB_FOLLOW_CHILDREN;
+	err = loader_open(&loader_opts, &session->loader);
 
 	if (err)
 		return err;
@@ -274,10 +370,10 @@ static int launch(struct session *session, struct command *command)
 		{.fd = loader_event_fd(session->loader), .events = POLLIN},
 		{.fd = target->pidfd, .events = POLLIN},
 	};
-	int err = loader_follow(session->loader, target->tgid);
+	int err = loader_follow(session->loader, target->tgid, &target->first_epoch);
 
 	if (err)
-		return err;
+		return log_fail(-err, "cannot follow process %d", (int)target->tgid);
 	loader_hold(session->loader, target->tgid, HB_HOLD_EXEC);
 	err = command_go(command);
 	while (!err && !session->ready) {
@@ -300,6 +396,26 @@ static int launch(struct session *session, struct command *command)
 	return output_check(session->opts, target);
 }
 
+/* Those that are chosen by what they are. 0 or -errno, logged. */
+static int open_chosen(struct session *session)
+{
+	int err = processes_check(session->opts);
+
+	if (err)
+		return err;
+	if (session->opts->everybody)
+		return everybody_open(session, &session->everybody);
+	err = join_chosen(session);
+	if (err)
+		return err;
+	if (!session->targets.cnt)
+		return log_fail(0, "no process is chosen by --comm, --cgroup or --user; look with "
+				   "pgrep, or add -a to record what comes later");
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		follow_look_well(session, session->targets.all[i]);
+	return 0;
+}
+
 int session_open(const struct opts *opts, struct command *command, struct session **out)
 {
 	struct session *session _cleanup_(cleanup_session) = calloc(1, sizeof(*session));
@@ -310,6 +426,8 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 	session->opts = opts;
 	session->holds = command;
 	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
+	session->probes.track_live = session->track_live;
+	session->probes.prefixes = &opts->prefixes;
 	err = targets_init(&session->targets);
 	if (err)
 		return log_fail(-err, "cannot start");
@@ -327,6 +445,8 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 	for (size_t i = 0; i < session->targets.cnt && !err; i++)
 		err = command ? launch(session, command)
 			      : add_target(session, session->targets.all[i]);
+	if (!err && opts_are_selected(opts))
+		err = open_chosen(session);
 	if (err)
 		return err;
 	*out = take_ptr(session);

@@ -6,6 +6,7 @@
 #ifndef SESSION_H
 #define SESSION_H
 
+#include "join.h"
 #include "loader.h"
 #include "probes.h"
 #include "targets.h"
@@ -15,10 +16,14 @@
 
 struct command;
 struct elf_cache;
+struct everybody;
 struct opts;
 struct symbolizer;
 struct target;
 struct unwind_table;
+
+/* After an exec the mappings are read so often at most, until there is an allocator. */
+#define SESSION_LOOKS 40
 
 /* The state; plain to read, changed by the functions here only. */
 struct session {
@@ -31,7 +36,9 @@ struct session {
 	struct unwind_table *unwind;
 	struct targets targets; /* first those of the options, in their order */
 	struct loader_cost cost;
-	struct probes_slots slots;
+	struct probes probes;
+	struct everybody *everybody; /* owned; NULL: only the targets are probed */
+	uint64_t skipped[JOIN_SKIP_CNT];
 	bool holds;	 /* the only target is a command, held at the beginnings of its images */
 	bool ready;	 /* its first image is probed, and waits for hold_release() */
 	bool released;	 /* that was called */
@@ -63,6 +70,12 @@ int session_wait_ms(const struct session *session);
 
 /* Looks for allocators that a new image mapped meanwhile, and at what events left for later. */
 void session_look_again(struct session *session);
+
+/* Gives back what those that ended had; to be called now and then. */
+void session_tidy(struct session *session);
+
+/* False: nobody is left to be recorded, and nobody will come. */
+bool session_goes_on(const struct session *session);
 
 /*
  * Puts the probes of all that live back in place and reads their mappings anew: nothing told of

@@ -27,6 +27,9 @@
 /* Of /proc/TGID/maps, where the heap is looked for: it follows the program. */
 #define HEAP_LINES 64
 
+/* The name of a process that cannot be asked for it. */
+#define COMM_UNKNOWN "unknown"
+
 DEFINE_CLEANUP(target, struct target, target_free)
 
 void target_free(struct target *target)
@@ -52,32 +55,35 @@ static FILE *open_proc(pid_t tgid, const char *name)
 	return fopen(path, "re");
 }
 
-/* The state letter of the process, 0 if it cannot be read. */
-static char read_state(pid_t tgid)
-{
-	FILE *file _cleanup_file_ = open_proc(tgid, "status");
-	char line[256], state = 0;
+/* Of a task, in /proc/PID/stat: PF_KTHREAD (include/linux/sched.h). */
+#define IS_KERNEL_THREAD 0x00200000
 
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "State: %c", &state) == 1)
-			break;
-	return state;
+/* The state letter and the flags of the process; false if they cannot be read. */
+static bool read_state(pid_t tgid, char *state, unsigned *flags)
+{
+	FILE *file _cleanup_file_ = open_proc(tgid, "stat");
+	char text[1024] = "";
+	const char *rest;
+
+	/* The name may hold anything, but no byte after it is a bracket. */
+	if (!file || !fread(text, 1, sizeof(text) - 1, file))
+		return false;
+	rest = strrchr(text, ')');
+	return rest && sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 
-/* Says why a process without mappings cannot be profiled. */
-static int explain_no_maps(pid_t tgid)
+/* What a process without mappings is. */
+static int errno_without_maps(pid_t tgid)
 {
-	char state = read_state(tgid);
+	unsigned flags = 0;
+	char state = 0;
 
-	if (!state)
-		return log_fail(ESRCH, "process %d ended", (int)tgid);
-	if (state == 'Z' || state == 'X')
-		return log_fail(0,
-				"process %d is a zombie, or its main thread has ended: nothing "
-				"can be profiled",
-				(int)tgid);
-	return log_fail(0, "process %d is a kernel thread: it has no user memory to profile",
-			(int)tgid);
+	if (!read_state(tgid, &state, &flags))
+		return -ESRCH;
+	if (flags & IS_KERNEL_THREAD)
+		return -ENXIO;
+	/* In the middle of its end its memory is gone, too. */
+	return state == 'Z' ? -ECHILD : -ESRCH;
 }
 
 static int open_pidfd(pid_t tgid)
@@ -89,12 +95,38 @@ static int open_pidfd(pid_t tgid)
 	if (fd >= 0)
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d", (int)tgid);
-	if (err == EINVAL || (err == ENOENT && !access(path, F_OK)))
+	/* Of a thread newer kernels say that it does not exist; of one that is no more, too. */
+	if (err == ENOENT)
+		return access(path, F_OK) ? -ESRCH : -EINVAL;
+	return -err;
+}
+
+int target_explain(pid_t tgid, int err)
+{
+	const char *missing = privilege_missing(PRIVILEGE_PROCESS);
+
+	switch (-err) {
+	case ESRCH:
+		return log_fail(0, "no process %d; see ps or pgrep", (int)tgid);
+	case EINVAL:
 		return log_fail(0, "%d is a thread; give the process id (Tgid in /proc/%d/status)",
 				(int)tgid, (int)tgid);
-	if (err == ESRCH)
-		return log_fail(0, "no process %d; see ps or pgrep", (int)tgid);
-	return log_fail(err, "cannot open process %d", (int)tgid);
+	case ECHILD:
+		return log_fail(0,
+				"process %d is a zombie, or its main thread has ended: nothing "
+				"can be profiled",
+				(int)tgid);
+	case ENXIO:
+		return log_fail(0,
+				"process %d is a kernel thread: it has no user memory to profile",
+				(int)tgid);
+	case EACCES:
+	case EPERM:
+		return log_fail(-err, "cannot read the mappings of process %d%s%s; run as root",
+				(int)tgid, missing ? " without " : "", missing ? missing : "");
+	default:
+		return log_fail(-err, "cannot open process %d", (int)tgid);
+	}
 }
 
 bool target_is_gone(const struct target *target)
@@ -104,6 +136,17 @@ bool target_is_gone(const struct target *target)
 	return target->pidfd < 0 || poll(&fd, 1, 0) > 0;
 }
 
+/* A copy: the process chose it, and it goes to terminals. */
+static char *tame_comm(const char *comm)
+{
+	char *tame = strdup(comm[0] ? comm : COMM_UNKNOWN);
+
+	for (char *c = tame; c && *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+	return tame;
+}
+
 static char *read_comm(pid_t tgid)
 {
 	FILE *file _cleanup_file_ = open_proc(tgid, "comm");
@@ -111,11 +154,18 @@ static char *read_comm(pid_t tgid)
 
 	if (file && fgets(comm, sizeof(comm), file))
 		comm[strcspn(comm, "\n")] = 0;
-	/* The process chose it, and it goes to terminals. */
-	for (char *c = comm; *c; c++)
-		if (iscntrl((unsigned char)*c))
-			*c = '?';
-	return strdup(comm[0] ? comm : "unknown");
+	return tame_comm(comm);
+}
+
+int target_name(struct target *target, const char *comm)
+{
+	char *tame = tame_comm(comm);
+
+	if (!tame)
+		return -ENOMEM;
+	free(target->comm);
+	target->comm = tame;
+	return 0;
 }
 
 int target_renew(struct target *target)
@@ -124,46 +174,69 @@ int target_renew(struct target *target)
 
 	if (!comm)
 		return -ENOMEM;
-	free(target->comm);
-	target->comm = comm;
+	/* One that ended meanwhile keeps the name that it had. */
+	if (!target->comm || strcmp(comm, COMM_UNKNOWN) != 0) {
+		free(target->comm);
+		target->comm = comm;
+	} else {
+		free(comm);
+	}
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)target->tgid);
 	cleanup_close(&target->root_fd);
 	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return 0;
 }
 
+/* Without a process behind it. */
+static struct target *target_new(pid_t tgid)
+{
+	struct target *target = calloc(1, sizeof(*target));
+
+	if (!target)
+		return NULL;
+	target->tgid = tgid;
+	target->root_fd = target->pidfd = -1;
+	target->heap = heap_new();
+	if (target->heap)
+		return target;
+	free(target);
+	return NULL;
+}
+
 int target_open(pid_t tgid, struct target **out)
 {
-	struct target *target _cleanup_(cleanup_target) = calloc(1, sizeof(*target));
+	struct target *target _cleanup_(cleanup_target) = target_new(tgid);
 	struct procmaps maps = {};
 	int err;
 
 	if (!target)
-		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
-	target->tgid = tgid;
-	target->root_fd = target->pidfd = -1;
-	target->heap = heap_new();
-	if (!target->heap)
-		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
+		return -ENOMEM;
 	target->pidfd = open_pidfd(tgid);
 	if (target->pidfd < 0)
 		return target->pidfd;
 	err = procmaps_read(tgid, &maps);
 	procmaps_clear(&maps);
 	if (err == -ESRCH)
-		return explain_no_maps(tgid);
-	if (err) {
-		const char *missing = privilege_missing(PRIVILEGE_PROCESS);
-
-		return log_fail(-err, "cannot read the mappings of process %d%s%s; run as root",
-				(int)tgid, missing ? " without " : "", missing ? missing : "");
-	}
-	if (target_renew(target))
-		return log_fail(ENOMEM, "cannot open process %d", (int)tgid);
+		err = errno_without_maps(tgid);
+	if (!err)
+		err = target_renew(target);
+	if (err)
+		return err;
 	target->opened_cpu_ns = target_cpu_ns(target);
 	target->cpu_ns = 0;
 	*out = take_ptr(target);
 	return 0;
+}
+
+struct target *target_of_ended(pid_t tgid, const char *comm)
+{
+	struct target *target _cleanup_(cleanup_target) = target_new(tgid);
+
+	if (!target)
+		return NULL;
+	target->exited = target->dropped = true;
+	target->comm = tame_comm(comm);
+	return target->comm ? take_ptr(target) : NULL;
 }
 
 /*

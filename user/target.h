@@ -40,8 +40,11 @@ struct target {
 	int root_fd; /* owned; its root directory, or -1 */
 	char *comm;  /* owned */
 	bool exited;
+	bool end_told;	       /* by the last event of all that it caused */
+	bool joined;	       /* nobody named it: what is wrong with it is no failure */
 	bool dropped;	       /* its probes are forgotten */
 	bool dirty;	       /* an event said that the mappings changed */
+	bool renamed;	       /* it executed another program: its name is to be read anew */
 	bool ended_images;     /* it executed another program since the last look */
 	bool unlinked;	       /* its probes were for a thread that is gone */
 	enum target_hold hold; /* news of it, to be dealt with */
@@ -63,10 +66,22 @@ struct target {
 };
 
 /*
- * Opens process `tgid`. 0 and *out (target_free()), or -errno after one logged line: no such
- * process, a thread, a kernel thread, a zombie, not permitted.
+ * Opens process `tgid`. 0 and *out (target_free()), or not logged -ESRCH (no such process), -EINVAL
+ * (a thread), -ENXIO (a kernel thread), -ECHILD (a zombie), -EACCES or -EPERM, or another -errno.
  */
 int target_open(pid_t tgid, struct target **out);
+
+/* Logs what target_open() failed for; -errno. */
+int target_explain(pid_t tgid, int err);
+
+/*
+ * What is known of a process that ended before it could be opened: its number and its name, which is
+ * copied. Free with target_free(); NULL if out of memory.
+ */
+struct target *target_of_ended(pid_t tgid, const char *comm);
+
+/* Takes a copy of `comm` for its name. 0 or -ENOMEM. */
+int target_name(struct target *target, const char *comm);
 
 /* Its name and its root directory anew: it executed another program. 0 or -ENOMEM. */
 int target_renew(struct target *target);

@@ -84,12 +84,12 @@ int targets_add(struct targets *targets, struct target *target)
 	number = number_of(targets, target->tgid);
 	if (!number)
 		return -ENOMEM;
-	if (epoll_ctl(targets->ends_fd, EPOLL_CTL_ADD, target->pidfd, &event))
+	if (!target->exited && epoll_ctl(targets->ends_fd, EPOLL_CTL_ADD, target->pidfd, &event))
 		return -errno;
 	target->older = number->newest;
 	number->newest = target;
 	targets->all[targets->cnt++] = target;
-	targets->alive_cnt++;
+	targets->alive_cnt += !target->exited;
 	return 0;
 }
 
@@ -106,7 +106,8 @@ struct target *targets_find_image(const struct targets *targets, pid_t tgid, uin
 
 	while (target && target->first_epoch > epoch)
 		target = target->older;
-	return target;
+	/* Who had the number after its end was not recorded. */
+	return target && target->exited && target->epoch < epoch ? NULL : target;
 }
 
 void targets_end(struct targets *targets, struct target *target)

@@ -29,7 +29,7 @@ int targets_init(struct targets *targets);
 void targets_clear(struct targets *targets);
 
 /*
- * Takes `target`, which lives. One that has the same number must have ended. 0, or -errno with
+ * Takes `target`. One that has the same number must have ended. 0, or -errno with
  * `target` still the caller's.
  */
 int targets_add(struct targets *targets, struct target *target);
@@ -37,7 +37,10 @@ int targets_add(struct targets *targets, struct target *target);
 /* The last one that had this number, or NULL. */
 struct target *targets_find(const struct targets *targets, pid_t tgid);
 
-/* The one that had this number when its image was `epoch`, or NULL. */
+/*
+ * The one that had this number when its image was `epoch`, or NULL. Of one that has ended, target->
+ * epoch must be its last.
+ */
 struct target *targets_find_image(const struct targets *targets, pid_t tgid, uint32_t epoch);
 
 /* Notes that `target` has ended; more than once is fine. */

@@ -207,19 +207,28 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 	return make_apart(links, requests, tgid);
 }
 
-void uprobe_links_drop(struct uprobe_links *links, pid_t tgid)
+void uprobe_links_move_of(struct uprobe_links *from, pid_t tgid, struct uprobe_links *to)
 {
-	size_t kept = 0;
+	size_t kept = 0, moved;
 
-	for (size_t i = 0; i < links->cnt; i++) {
-		struct entry entry = links->entries[i];
+	for (size_t i = 0; i < from->cnt; i++) {
+		struct entry entry = from->entries[i];
 
 		if (entry.tgid == tgid)
 			continue;
-		links->entries[i] = links->entries[kept];
-		links->entries[kept++] = entry;
+		from->entries[i] = from->entries[kept];
+		from->entries[kept++] = entry;
 	}
-	links_cut(links, kept);
+	moved = from->cnt - kept;
+	if (!vec_reserve(&to->entries, &to->cap, to->cnt + moved))
+		while (from->cnt > kept)
+			to->entries[to->cnt++] = from->entries[--from->cnt];
+	links_cut(from, kept);
+}
+
+bool uprobe_links_are_none(const struct uprobe_links *links)
+{
+	return !links->cnt;
 }
 
 void uprobe_links_clear(struct uprobe_links *links)

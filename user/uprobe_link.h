@@ -52,7 +52,7 @@ struct uprobe_link_point {
 struct uprobe_links *uprobe_links_new(void);
 
 /*
- * Attaches all points in the file at `path` for the process `tgid` and keeps the links in `links`.
+ * Attaches all points in the file at `path` for the process `tgid` (0: for all) and keeps the links in `links`.
  * All or nothing: 0, or -errno of the kernel with nothing added; -EINTR if somebody killed the
  * process that did it.
  */
@@ -60,8 +60,14 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,
 		     const struct uprobe_link_point *points, size_t cnt);
 
-/* Detaches what was added for `tgid`; waits as uprobe_links_free() does. */
-void uprobe_links_drop(struct uprobe_links *links, pid_t tgid);
+/*
+ * Moves the links that were added for `tgid` from `from` to `to`; those that there is no memory for
+ * are detached.
+ */
+void uprobe_links_move_of(struct uprobe_links *from, pid_t tgid, struct uprobe_links *to);
+
+/* True if there is none. */
+bool uprobe_links_are_none(const struct uprobe_links *links);
 
 /* Moves all links of `from` to `to`; those that there is no memory for are detached. */
 void uprobe_links_move(struct uprobe_links *from, struct uprobe_links *to);

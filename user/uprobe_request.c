@@ -96,8 +96,10 @@ int uprobe_request_make(struct uprobe_request *request)
 	int err;
 
 	if (request->event.size) {
-		request->event_fd = syscall(SYS_perf_event_open, &request->event, request->tgid, -1,
-					    -1, PERF_FLAG_FD_CLOEXEC);
+		/* An event of all processes must have a CPU; its program runs on all of them. */
+		request->event_fd = syscall(SYS_perf_event_open, &request->event,
+					    request->tgid ? request->tgid : -1,
+					    request->tgid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
 		if (request->event_fd < 0)
 			return -errno;
 		request->link.target_fd = request->event_fd;

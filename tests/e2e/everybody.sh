@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# -a: whatever allocates on the machine.
+# alone: probes are in the processes of all other tests, too
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# Who comes later is recorded from its first call, who is there from now on.
+check_everybody() {
+	local early early_in early_out late
+
+	need_tier "$1"
+	mkdir prof
+	own_family
+	target_exec "./$name"
+	early=$target_pid early_in=$target_in early_out=$target_out
+	heapbpf_start -a --comm "^$name$" -r 1 -o prof/ --tier "$1"
+	target_exec "./$name"
+	late=$target_pid
+	# Until then stacks are cut, and say so.
+	eventually known "$late"
+	target_step
+	mv truth truth.late
+	target_in=$early_in target_out=$early_out
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$early"
+	mv truth.late truth
+	exact_of "$late"
+	equal "$(column state "$late")" alive "state"
+}
+
+for tier in session multi perf; do
+	eval "test_everybody_$tier() { check_everybody $tier; }"
+done
+
+# The numbers of the table are those of the profile.
+test_table() {
+	mkdir prof
+	own_family
+	heapbpf_start -a --comm "^$name$" -r 1 -o prof/
+	target_exec "./$name"
+	eventually known "$target_pid"
+	target_step
+	target_end
+	eventually gone "$target_pid"
+	heapbpf_stop
+	whole
+	mv "prof/heapbpf.$name.$target_pid.pb.gz" p.pb.gz
+	equal "$(column alloc_objects "$target_pid")" "$(reader total p.pb.gz alloc_objects)" objects
+	equal "$(column inuse_space "$target_pid")" "$(reader total p.pb.gz inuse_space)" "bytes in use"
+	equal "$(column state "$target_pid")" ended "state"
+	equal "$(column files "$target_pid")" "prof/heapbpf.$name.$target_pid.pb.gz" "file"
+	says " $target_pid +$name\$" cat out
+}
+
+gone() {
+	[[ ! -e /proc/$1 ]]
+}
+
+# start_as PID: the target once more, under that number, which others may be faster to get.
+start_as() {
+	local tries
+
+	mkfifo in out.pipe
+	exec {target_in}<>in {target_out}<>out.pipe
+	for ((tries = 0; tries < 100; tries++)); do
+		echo $(($1 - 1)) >/proc/sys/kernel/ns_last_pid
+		"./$name" <in >out.pipe &
+		target_pid=$!
+		pids+=("$target_pid")
+		target_await READY
+		((target_pid != $1)) || return 0
+		kill -KILL "$target_pid"
+	done
+	skip "other processes are always faster than ours"
+}
+
+# Two processes with one number are two processes.
+test_number_again() {
+	local first
+
+	mkdir prof
+	own_family
+	heapbpf_start -a --comm "^$name$" -r 1 -o prof/
+	target_exec "./$name"
+	eventually known "$target_pid"
+	first=$target_pid
+	target_step
+	mv truth truth.first
+	target_end
+	eventually gone "$first"
+	start_as "$first"
+	eventually known "$target_pid"
+	target_step
+	heapbpf_stop
+	whole
+	mv "prof/heapbpf.$name.$first.2.pb.gz" p.pb.gz
+	exact_if
+	mv truth.first truth
+	exact_of "$first"
+}
+
+# heapbpf allocates like everybody, but is not part of the picture.
+test_not_itself() {
+	mkdir prof
+	heapbpf_start -a --comm heapbpf -r 1 -o prof/
+	heapbpf_stop
+	whole
+	[[ ! -e prof/heapbpf.heapbpf.$heapbpf_pid.pb.gz ]] || fail "it has profiled itself"
+	equal "$(column samples "$heapbpf_pid")" "" "its samples"
+}
+
+test_directory_of_its_own() {
+	heapbpf_start -a --comm '^nobody-has-this$'
+	heapbpf_stop
+	whole
+	matches "$(echo heapbpf.2*/*)" '^heapbpf\.2[0-9]{7}-[0-9]{6}/heapbpf\.processes\.tsv$' "the files"
+	says 'nothing was sampled' cat out
+}
+
+e2e_main "$@"

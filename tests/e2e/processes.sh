@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Processes that nobody named: chosen by what they are, and children.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+# joined PID: its probes are in place, and its mappings known.
+joined() {
+	grep "^heapbpf: process $1: .*/libc.so.6 is probed" err >/dev/null && known "$1"
+}
+
+# --- chosen -------------------------------------------------------------------------------------
+
+# Only the chosen ones are probed; one that comes later joins.
+test_comm() {
+	local early early_in early_out late
+
+	mkdir prof
+	own_family
+	target family
+	target_exec "./$name"
+	early=$target_pid early_in=$target_in early_out=$target_out
+	heapbpf_start -v --comm "^$name$" -r 1 -o prof/
+	target_exec "./$name"
+	late=$target_pid
+	eventually joined "$late"
+	target_step
+	mv truth truth.late
+	target_in=$early_in target_out=$early_out
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$early"
+	mv truth.late truth
+	exact_of "$late"
+	equal "$(ls prof)" heapbpf.processes.tsv "what else is in the directory"
+}
+
+test_user() {
+	mkdir prof
+	own_family
+	chmod 755 . "$name"
+	target_exec setpriv --reuid=65533 --clear-groups "./$name"
+	heapbpf_start --user 65533 -r 1 -o prof/
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$target_pid"
+}
+
+make_cgroup() {
+	local mount
+
+	while read -r mount; do
+		cgroup=$mount/heapbpf-test-$RANDOM
+		mkdir -p "$cgroup/below" 2>/dev/null && return
+	done < <(awk '$3 ~ /^cgroup/ { print $2 }' /proc/self/mounts)
+	skip "no control group can be made"
+}
+
+teardown() {
+	if [[ -n ${cgroup:-} ]]; then
+		rmdir "$cgroup/below" "$cgroup" 2>/dev/null || true
+	fi
+}
+
+test_cgroup() {
+	make_cgroup
+	mkdir prof
+	own_family
+	target family
+	target_exec "./$name"
+	echo "$target_pid" >"$cgroup/below/cgroup.procs"
+	heapbpf_start --cgroup "$cgroup" -r 1 -o prof/
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$target_pid"
+	target_end
+}
+
+# What is chosen but cannot be profiled is counted.
+test_skipped() {
+	mkdir prof
+	own_family
+	target_exec "./$name"
+	heapbpf_start --comm "^kthreadd$|^$name$" -r 1 -o prof/
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$target_pid"
+	says '^not profiled: 1 kernel threads$' cat out
+}
+
+test_nobody() {
+	mkdir prof
+	heapbpf_run --comm '^nobody-has-this$' -o prof/
+	equal "$heapbpf_status" 2 "exit status"
+	equal "$(lines err)" 1 "lines of the message"
+	says 'no process is chosen' cat err
+	equal "$(ls prof)" "" "what is in the directory"
+}
+
+# --- children -----------------------------------------------------------------------------------
+
+# Each child is a process with a profile; what it has of its parent is its parent's.
+check_children() {
+	local pid
+
+	mkdir prof
+	name=children
+	target children wait "$1"
+	heapbpf_start -v --follow -p "$target_pid" -r 1 -o prof/
+	target_go
+	target_await FORKED >numbers
+	mapfile -t children < <(awk '$1 == "CHILD" { print $2 }' numbers)
+	for pid in "${children[@]}"; do
+		eventually joined "$pid"
+	done
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$target_pid"
+	for pid in "${children[@]}"; do
+		mv "truth.$pid" truth
+		exact_of "$pid" "${@:2}"
+	done
+}
+
+test_children_forked() {
+	check_children fork
+}
+
+test_children_not_followed() {
+	mkdir prof
+	name=children
+	target children now fork
+	heapbpf_start -p "$target_pid" -r 1 -o prof/
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$target_pid"
+	equal "$(ls prof)" "" "other profiles"
+}
+
+e2e_main "$@"

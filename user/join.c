@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * In: the numbers of processes that exist, are forked, execute, allocate. Out: targets of the
+ * session, to be looked at, or a count of what kept them out. None of these was asked for by its
+ * number, so what is wrong with one of them is no failure of the recording.
+ */
+#include "join.h"
+
+#include "caps.h"
+#include "cleanup.h"
+#include "log.h"
+#include "opts.h"
+#include "session.h"
+#include "target.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+DEFINE_CLEANUP(target, struct target, target_free)
+
+const char *join_skip_text(enum join_skip skip)
+{
+#define JOIN_SKIP_TEXT(id, text) [JOIN_SKIP_##id] = text,
+	static const char *const texts[JOIN_SKIP_CNT] = {JOIN_SKIP_LIST(JOIN_SKIP_TEXT)};
+
+	return texts[skip];
+}
+
+void join_skip(struct session *session, enum join_skip skip)
+{
+	session->skipped[skip]++;
+}
+
+/* Counts a process that target_open() failed for. */
+static void skip_unopened(struct session *session, pid_t tgid, int err)
+{
+	enum join_skip skip = JOIN_SKIP_FAILED;
+
+	if (err == -ESRCH)
+		skip = JOIN_SKIP_ENDED;
+	else if (err == -ENXIO)
+		skip = JOIN_SKIP_KERNEL;
+	else if (err == -ECHILD)
+		skip = JOIN_SKIP_ZOMBIE;
+	else if (err == -EACCES || err == -EPERM)
+		skip = JOIN_SKIP_PERMISSION;
+	join_skip(session, skip);
+	if (skip != JOIN_SKIP_FAILED)
+		return;
+	session->incomplete = true;
+	log_warn("process %d cannot be followed: %s", (int)tgid, strerror(-err));
+}
+
+/* What the kernel does at a return probe is the same for all that run under seccomp. */
+static bool may_probe_returns(struct session *session, pid_t tgid)
+{
+	if (!session->track_live || session->everybody)
+		return true;
+	return caps_return_probes_safe(tgid);
+}
+
+/* Makes `target` one of the session's; it is taken, or freed. */
+static struct target *take(struct session *session, struct target *target, uint32_t epoch)
+{
+	target->first_epoch = target->epoch = epoch;
+	target->dirty = !target->exited;
+	target->joined = true;
+	if (!targets_add(&session->targets, target))
+		return target;
+	join_skip(session, JOIN_SKIP_FAILED);
+	session->incomplete = true;
+	target_free(target);
+	return NULL;
+}
+
+/* The number of the image from which on a process that is not followed yet is; 0: none, counted. */
+static uint32_t follow(struct session *session, pid_t tgid)
+{
+	uint32_t epoch = 0;
+	int err = loader_follow(session->loader, tgid, &epoch);
+
+	if (!err)
+		return epoch;
+	if (err == -E2BIG)
+		join_skip(session, JOIN_SKIP_FULL);
+	else
+		skip_unopened(session, tgid, err);
+	session->incomplete = true;
+	return 0;
+}
+
+/* Opens a process that is not followed yet, and follows it; NULL: it does not join, counted. */
+static struct target *join(struct session *session, pid_t tgid)
+{
+	struct target *target _cleanup_(cleanup_target) = NULL;
+	uint32_t epoch;
+	int err = target_open(tgid, &target);
+
+	if (err) {
+		skip_unopened(session, tgid, err);
+		return NULL;
+	}
+	if (!may_probe_returns(session, tgid)) {
+		join_skip(session, JOIN_SKIP_SECCOMP);
+		return NULL;
+	}
+	epoch = follow(session, tgid);
+	return epoch ? take(session, take_ptr(target), epoch) : NULL;
+}
+
+static bool is_chosen(const struct session *session, pid_t tgid)
+{
+	return selection_takes(&session->opts->selection, tgid);
+}
+
+static bool is_known(const struct session *session, pid_t tgid)
+{
+	const struct target *target = targets_find(&session->targets, tgid);
+
+	return target && !target->exited;
+}
+
+static int join_one(pid_t tgid, void *data)
+{
+	struct session *session = data;
+
+	if (tgid != getpid() && !is_known(session, tgid))
+		join(session, tgid);
+	return 0;
+}
+
+int join_chosen(struct session *session)
+{
+	return selection_each(&session->opts->selection, join_one, session);
+}
+
+/*
+ * Opens a process that BPF follows already. One that came and went is a target where probes were in
+ * place before it came; its stacks may be its parent's.
+ */
+static int open_announced(struct session *session, const struct hb_event *event,
+			  struct target **out)
+{
+	char comm[sizeof(event->comm) + 1] = "";
+	int err = target_open((pid_t)event->tgid, out);
+
+	memcpy(comm, event->comm, sizeof(event->comm));
+	/* It may have ended between the two. */
+	if (!err && target_is_gone(*out))
+		return target_name(*out, comm);
+	if ((err != -ESRCH && err != -ECHILD) || !session->everybody ||
+	    selection_is_set(&session->opts->selection))
+		return err;
+	*out = target_of_ended((pid_t)event->tgid, comm);
+	return *out ? 0 : -ENOMEM;
+}
+
+void join_announced(struct session *session, const struct hb_event *event)
+{
+	const struct target *parent = targets_find(&session->targets, (pid_t)event->pc);
+	struct target *target _cleanup_(cleanup_target) = NULL;
+	pid_t tgid = (pid_t)event->tgid;
+	int err;
+
+	if (is_known(session, tgid))
+		return;
+	err = open_announced(session, event, &target);
+	if (!err && !target->exited && !is_chosen(session, tgid)) {
+		loader_ignore(session->loader, tgid);
+		return;
+	}
+	if (!err && !may_probe_returns(session, tgid)) {
+		join_skip(session, JOIN_SKIP_SECCOMP);
+		loader_ignore(session->loader, tgid);
+		return;
+	}
+	if (!err && parent)
+		err = mappings_inherit(&target->mappings, &parent->mappings);
+	if (err) {
+		skip_unopened(session, tgid, err);
+		loader_ignore(session->loader, tgid);
+		return;
+	}
+	take(session, take_ptr(target), event->epoch);
+}
+
+void join_seen(struct session *session, pid_t tgid)
+{
+	struct target *target;
+
+	if (tgid == getpid() || is_known(session, tgid) || !is_chosen(session, tgid))
+		return;
+	target = join(session, tgid);
+	/* Its dynamic linker has yet to map the libraries. */
+	if (target)
+		target->looks_left = SESSION_LOOKS;
+}
