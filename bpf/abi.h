@@ -157,6 +157,7 @@ _Static_assert(sizeof(struct hb_config) == 32, "no padding");
 #define HB_FOLLOW_EVERYBODY 0x2 /* who meets a probe: those are in all processes */
 /* Nobody, but user space is told of each process that executes a program, and may follow it. */
 #define HB_FOLLOW_EXECS 0x4
+#define HB_FOLLOW_HELD	0x8 /* children are held at their beginnings */
 
 /*
  * Ends of a stack other than a complete one: the sample counts, its stack is cut at the root side,
@@ -353,7 +354,7 @@ enum hb_event_type {
 	HB_EVENT_EXEC, /* the process replaced its image; hb_proc.epoch was incremented */
 	HB_EVENT_EXIT, /* the last thread ended */
 	HB_EVENT_MAPS, /* mappings changed, or the unwinder met an address that it cannot place */
-	HB_EVENT_HELD, /* SIGSTOP was sent: the process waits for SIGCONT, see enum hb_hold */
+	HB_EVENT_HELD, /* SIGSTOP was sent: the process waits for SIGCONT; pc: enum hb_held */
 	HB_EVENT_JOIN, /* the process is followed from now on; pc: hb_proc.parent */
 	HB_EVENT_SEEN, /* a process that is not followed executed a program; epoch 0 */
 	HB_EVENT_CNT,
@@ -362,30 +363,38 @@ enum hb_event_type {
 struct hb_event {
 	__u32 type; /* enum hb_event_type */
 	__u32 tgid;
-	__u32 epoch; /* after the event */
-	__u32 pad;
-	/* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: 1 at an exec */
+	__u32 epoch;   /* after the event */
+	__u32 borrows; /* JOIN: 1 if it runs in its parent's memory until it executes (vfork) */
+	/* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: enum hb_held */
 	__u64 pc;
 	char comm[16]; /* of who caused it; JOIN: of the process, as a child has its parent's */
 };
 _Static_assert(sizeof(struct hb_event) == 40, "no padding");
 
 /*
- * Variable `hb_hold`: where the process `hb_hold_tgid` is to be held, so that it does not run code
- * of its own before it is probed. A hold is a SIGSTOP before the next instruction of the process.
- * BPF goes from EXEC or LINKER to HELD, user space from HELD to any other, and anywhere to NONE.
+ * Where a process is to be held, so that it does not run code of its own before it is probed. A hold
+ * is a SIGSTOP before the next instruction of the process. BPF goes from any of these to HELD, and
+ * back if nobody can be told; user space from HELD to any other.
  */
 enum hb_hold {
 	HB_HOLD_NONE,	/* nowhere */
+	HB_HOLD_FORK,	/* a child that was just forked, where it first writes; and at an exec */
 	HB_HOLD_EXEC,	/* at each exec, before the first instruction of the image */
 	HB_HOLD_LINKER, /* also when the dynamic linker says that all libraries are mapped */
 	HB_HOLD_HELD,	/* it is held, or will be at once */
 	HB_HOLD_CNT,
 };
 
+/* Where it is held: pc of HB_EVENT_HELD. */
+enum hb_held {
+	HB_HELD_FORK,
+	HB_HELD_EXEC,
+	HB_HELD_LINKER,
+	HB_HELD_CNT,
+};
+
 /*
- * Variable `hb_linker`: where the image that is held next has what its dynamic linker tells
- * debuggers, struct r_debug of link.h.
+ * Where an image has what its dynamic linker tells debuggers, struct r_debug of link.h.
  */
 struct hb_linker {
 	__u64 debug_pc;	  /* of the struct, or of a pointer to it */
@@ -393,6 +402,17 @@ struct hb_linker {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct hb_linker) == 16, "no padding");
+
+/*
+ * Map `holds`: HASH tgid (u32) -> hb_holding, of each process that is held at its beginnings. While
+ * `hb_holds_off` is not 0 nobody is held any more.
+ */
+struct hb_holding {
+	__u32 hold; /* enum hb_hold */
+	__u32 pad;
+	struct hb_linker linker; /* of the image that is held next at HB_HOLD_LINKER */
+};
+_Static_assert(sizeof(struct hb_holding) == 24, "no padding");
 
 /* Offset of r_state in it, an int; 0 is RT_CONSISTENT. */
 #define HB_LINKER_STATE_OFF 24

@@ -38,12 +38,18 @@ __hidden bool proc_get(__u32 tgid, struct hb_proc *out)
 /* See struct hb_proc; user space numbers images, too. */
 __u32 hb_images;
 
-/* Written by user space through the mapped .bss; see enum hb_hold. */
-__u32 hb_hold_tgid;
-__u32 hb_hold;
-struct hb_linker hb_linker;
+/* Sized by loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct hb_holding);
+} holds SEC(".maps");
 
-static bool send(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc)
+/* Written by user space through the mapped .bss; see struct hb_holding. */
+__u32 hb_holds_off;
+
+static bool send_as(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc, __u32 borrows)
 {
 	struct hb_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
@@ -54,11 +60,16 @@ static bool send(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc)
 	event->type = type;
 	event->tgid = tgid;
 	event->epoch = epoch;
-	event->pad = 0;
+	event->borrows = borrows;
 	event->pc = pc;
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bpf_ringbuf_submit(event, 0);
 	return true;
+}
+
+static bool send(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc)
+{
+	return send_as(type, tgid, epoch, pc, 0);
 }
 
 static __u32 next_image(void)
@@ -94,12 +105,12 @@ __hidden bool proc_meets(__u32 tgid)
 }
 
 /* Called before a change and after it; a linker that cannot be asked is taken to be done. */
-static __always_inline bool linker_is_done(void)
+static __always_inline bool linker_is_done(const struct hb_linker *linker)
 {
-	__u64 debug_pc = hb_linker.debug_pc;
+	__u64 debug_pc = linker->debug_pc;
 	__s32 state;
 
-	if (hb_linker.is_pointer &&
+	if (linker->is_pointer &&
 	    bpf_probe_read_user(&debug_pc, sizeof(debug_pc), (void *)debug_pc))
 		return true;
 	return bpf_probe_read_user(&state, sizeof(state),
@@ -107,26 +118,48 @@ static __always_inline bool linker_is_done(void)
 	       !state;
 }
 
+static __always_inline bool are_holds_off(void)
+{
+	return *(volatile __u32 *)&hb_holds_off;
+}
+
+/* Does a process that is to be held as `wanted` says stop here? */
+static __always_inline bool stops_at(__u32 wanted, enum hb_held at)
+{
+	switch (at) {
+	case HB_HELD_FORK:
+		return wanted == HB_HOLD_FORK;
+	case HB_HELD_EXEC:
+		return wanted != HB_HOLD_NONE && wanted != HB_HOLD_HELD;
+	default:
+		return wanted == HB_HOLD_LINKER;
+	}
+}
+
 /*
  * The signal first: who hears of the hold sends SIGCONT, which must not come before it. If nobody
  * can be told, it goes on; its image is noticed later, and a loss is counted.
  */
-static __always_inline void hold(__u32 tgid, __u32 epoch, bool at_exec)
+static __always_inline void hold(__u32 tgid, __u32 epoch, enum hb_held at)
 {
-	__u32 wanted = *(volatile __u32 *)&hb_hold;
+	struct hb_holding *holding = bpf_map_lookup_elem(&holds, &tgid);
+	__u32 wanted;
 
-	if (tgid != hb_hold_tgid ||
-	    !(wanted == HB_HOLD_LINKER || (wanted == HB_HOLD_EXEC && at_exec)))
+	if (!holding)
 		return;
-	if (!at_exec && !linker_is_done())
+	wanted = *(volatile __u32 *)&holding->hold;
+	if (!stops_at(wanted, at) || (at == HB_HELD_LINKER && !linker_is_done(&holding->linker)))
 		return;
-	if (__sync_val_compare_and_swap(&hb_hold, wanted, HB_HOLD_HELD) != wanted)
+	if (__sync_val_compare_and_swap(&holding->hold, wanted, HB_HOLD_HELD) != wanted)
 		return;
-	bpf_send_signal(SIGSTOP);
-	if (send(HB_EVENT_HELD, tgid, epoch, at_exec))
-		return;
-	__sync_val_compare_and_swap(&hb_hold, HB_HOLD_HELD, wanted);
-	bpf_send_signal(SIGCONT);
+	/* After the swap: who turns holds off looks for those that are held afterwards. */
+	if (!are_holds_off()) {
+		bpf_send_signal(SIGSTOP);
+		if (send(HB_EVENT_HELD, tgid, epoch, at))
+			return;
+		bpf_send_signal(SIGCONT);
+	}
+	__sync_val_compare_and_swap(&holding->hold, HB_HOLD_HELD, wanted);
 }
 
 __hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc)
@@ -149,7 +182,7 @@ __hidden void proc_changes_libraries(__u32 tgid)
 		return;
 	__sync_fetch_and_add(&proc->libraries, 1);
 	send(HB_EVENT_MAPS, tgid, proc->epoch, 0);
-	hold(tgid, proc->epoch, false);
+	hold(tgid, proc->epoch, HB_HELD_LINKER);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -171,7 +204,7 @@ int BPF_PROG(hb_exec, struct task_struct *task, pid_t old_tid)
 	epoch = next_image();
 	proc->epoch = epoch;
 	send(HB_EVENT_EXEC, tgid, epoch, (__u32)old_tid != tgid);
-	hold(tgid, epoch, true);
+	hold(tgid, epoch, HB_HELD_EXEC);
 	return 0;
 }
 
@@ -185,6 +218,8 @@ int BPF_PROG(hb_fork, struct task_struct *parent, struct task_struct *child)
 	__u32 from = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
 	const struct hb_proc *proc = bpf_map_lookup_elem(&procs, &from);
 	struct hb_proc fresh = {.told = !(hb_config.follow & HB_FOLLOW_EVERYBODY)};
+	struct hb_holding holding = {};
+	bool borrows;
 
 	/* A thread, or nobody's child. */
 	if (tgid != (__u32)BPF_CORE_READ(child, pid) || !proc)
@@ -197,8 +232,32 @@ int BPF_PROG(hb_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	unwind_inherit(from, proc->epoch, tgid, fresh.epoch);
+	borrows = BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm);
+	if (hb_config.follow & HB_FOLLOW_HELD) {
+		holding.hold = borrows ? HB_HOLD_EXEC : HB_HOLD_FORK;
+		bpf_map_update_elem(&holds, &tgid, &holding, BPF_ANY);
+	}
 	if (fresh.told)
-		send(HB_EVENT_JOIN, tgid, fresh.epoch, from);
+		send_as(HB_EVENT_JOIN, tgid, fresh.epoch, from, borrows);
+	return 0;
+}
+
+/*
+ * A child that was forked shares its pages with its parent until one of them writes: it cannot call
+ * a function before it faults. Nothing else runs in the child before its own code, on any kernel.
+ */
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(hb_fault)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	const struct hb_holding *holding = bpf_map_lookup_elem(&holds, &tgid);
+	const struct hb_proc *proc;
+
+	if (!holding || holding->hold != HB_HOLD_FORK)
+		return 0;
+	proc = bpf_map_lookup_elem(&procs, &tgid);
+	if (proc)
+		hold(tgid, proc->epoch, HB_HELD_FORK);
 	return 0;
 }
 
@@ -214,5 +273,6 @@ int BPF_PROG(hb_exit, struct task_struct *task)
 	if (proc->told)
 		send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
 	bpf_map_delete_elem(&procs, &tgid);
+	bpf_map_delete_elem(&holds, &tgid);
 	return 0;
 }

@@ -7,15 +7,18 @@
  * the end of the stream, since exec closes it, and so does death on either side.
  *
  * The keeper is a second child. While the program is held, a SIGKILL of ours would leave it stopped
- * for ever. The keeper, which no signal from a terminal reaches, waits for the end of a pipe that
- * only we hold, and then sends SIGCONT. (PR_SET_PDEATHSIG would do so without a process, but is
+ * for ever, and one of its children as well. The keeper, which no signal from a terminal reaches,
+ * waits for the end of a socket that only we hold, and then sends SIGCONT to all whom BPF's own map
+ * says to be held. (PR_SET_PDEATHSIG would do so without a process, but is
  * forgotten by programs that change their user, and would come after orderly ends as well.)
  */
 #include "command.h"
 
+#include "../bpf/abi.h"
 #include "cleanup.h"
 #include "log.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -72,23 +75,71 @@ static void be_command(char *const *argv, int sock, int ready_fd)
 	_exit(error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
 }
 
+/* Descriptors of the keeper. */
+enum {
+	KEEPER_SOCK,  /* to us: what comes is for it, its end is ours */
+	KEEPER_PIDFD, /* the program */
+	KEEPER_HOLDS, /* the map, once it came */
+	KEEPER_FD_CNT,
+};
+
+/* A byte of ours: with the map, or good-bye. False: we are gone. */
+static bool keeper_hears(bool *bye, bool *has_map)
+{
+	char byte, space[CMSG_SPACE(sizeof(int))];
+	struct iovec io = {&byte, 1};
+	struct msghdr message = {.msg_iov = &io,
+				 .msg_iovlen = 1,
+				 .msg_control = space,
+				 .msg_controllen = sizeof(space)};
+	const struct cmsghdr *header;
+	int fd;
+
+	if (TEMP_FAILURE_RETRY(recvmsg(KEEPER_SOCK, &message, 0)) != 1)
+		return false;
+	header = CMSG_FIRSTHDR(&message);
+	if (!header || header->cmsg_type != SCM_RIGHTS) {
+		*bye = true;
+		return true;
+	}
+	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	*has_map = fd == KEEPER_HOLDS || dup2(fd, KEEPER_HOLDS) >= 0;
+	return true;
+}
+
+/* SIGCONT to all whom the map says to be held. */
+static void let_held_on(void)
+{
+	struct hb_holding holding;
+	uint32_t tgid;
+
+	for (int end = bpf_map_get_next_key(KEEPER_HOLDS, NULL, &tgid); !end;
+	     end = bpf_map_get_next_key(KEEPER_HOLDS, &tgid, &tgid))
+		if (!bpf_map_lookup_elem(KEEPER_HOLDS, &tgid, &holding) &&
+		    holding.hold == HB_HOLD_HELD)
+			kill((pid_t)tgid, SIGCONT);
+}
+
 /* Keeps only what it needs, or readers of our output would wait for its end. */
-static void be_keeper(int fd, int pidfd)
+static void be_keeper(int sock, int pidfd)
 {
 	const struct timespec pause = {.tv_nsec = KEEPER_WAIT_NS};
+	bool bye = false, has_map = false;
 	sigset_t all;
-	char bye;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_NAME, "heapbpf-keeper");
-	if (dup2(fd, STDIN_FILENO) < 0 || dup2(pidfd, STDOUT_FILENO) < 0)
+	if (dup2(sock, KEEPER_SOCK) < 0 || dup2(pidfd, KEEPER_PIDFD) < 0)
 		_exit(1);
-	close_range(STDERR_FILENO, ~0U, 0);
-	if (TEMP_FAILURE_RETRY(read(STDIN_FILENO, &bye, 1)) == 1)
-		_exit(0);
+	close_range(KEEPER_HOLDS, ~0U, 0);
+	while (keeper_hears(&bye, &has_map))
+		if (bye)
+			_exit(0);
 	for (int i = 0; i < KEEPER_TURNS; i++) {
-		if (send_signal(STDOUT_FILENO, SIGCONT))
+		if (has_map)
+			let_held_on();
+		if (send_signal(KEEPER_PIDFD, SIGCONT) && !has_map)
 			_exit(0);
 		nanosleep(&pause, NULL);
 	}
@@ -118,15 +169,15 @@ static int start_keeper(struct command *command)
 {
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC))
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	command->keeper_fd = ends[1];
+	command->keeper_fd = ends[0];
 	command->keeper = fork();
 	if (!command->keeper) {
-		close(ends[1]);
-		be_keeper(ends[0], command->pidfd);
+		close(ends[0]);
+		be_keeper(ends[1], command->pidfd);
 	}
-	close(ends[0]);
+	close(ends[1]);
 	return command->keeper < 0 ? -errno : 0;
 }
 
@@ -153,6 +204,25 @@ int command_start(char *const *argv, int ready_fd, struct command **out)
 pid_t command_tgid(const struct command *command)
 {
 	return command->tgid;
+}
+
+int command_keep(const struct command *command, int holds_fd)
+{
+	char byte = 'h', space[CMSG_SPACE(sizeof(int))] = "";
+	struct iovec io = {&byte, 1};
+	struct msghdr message = {.msg_iov = &io,
+				 .msg_iovlen = 1,
+				 .msg_control = space,
+				 .msg_controllen = sizeof(space)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &holds_fd, sizeof(holds_fd));
+	if (sendmsg(command->keeper_fd, &message, MSG_NOSIGNAL) == 1)
+		return 0;
+	return log_fail(errno, "cannot make sure that %s goes on if we are killed", command->name);
 }
 
 /* Says why execvp() failed, in more words than errno has. */
@@ -237,7 +307,7 @@ void command_free(struct command *command)
 		reap(command, 0);
 	}
 	if (command->keeper_fd >= 0 && command->keeper > 0 &&
-	    write(command->keeper_fd, "b", 1) == 1)
+	    send(command->keeper_fd, "b", 1, MSG_NOSIGNAL) == 1)
 		TEMP_FAILURE_RETRY(waitpid(command->keeper, NULL, 0));
 	cleanup_close(&command->keeper_fd);
 	cleanup_close(&command->sock);

@@ -13,7 +13,7 @@ struct command;
 
 /*
  * Forks the child that will execute `argv` (NULL-terminated, borrowed, looked for in PATH as
- * execvp(3) does), and a keeper that lets the child go on if we die while it is held. Call it
+ * execvp(3) does), and a keeper that lets go on who is held if we die. Call it
  * first: the child keeps descriptors, limits, signal mask and dispositions as they are now, but
  * not `ready_fd` (-1: none), which is ours. 0 and *out (command_free()), or -errno, logged.
  */
@@ -21,6 +21,12 @@ int command_start(char *const *argv, int ready_fd, struct command **out);
 
 /* Process id of the child; it is not another's before command_free(). */
 pid_t command_tgid(const struct command *command);
+
+/*
+ * Tells the keeper of the map `holds`: all whom it says to be held go on if we die. 0 or -errno,
+ * logged.
+ */
+int command_keep(const struct command *command, int holds_fd);
 
 /* Lets the child execute its program, and waits until it did. 0 or -errno, logged. */
 int command_go(struct command *command);

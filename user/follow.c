@@ -79,6 +79,9 @@ int follow_look(struct session *session, struct target *target)
 	int err;
 
 	target->dirty = false;
+	/* Its parent is probed there. */
+	if (target->borrows)
+		return 0;
 	target->looked_ns = now_ns();
 	if (target->unlinked)
 		unlink_probes(session, target);

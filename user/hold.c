@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: HB_EVENT_HELD of a command. Out: its image probed, and SIGCONT.
+ * In: HB_EVENT_HELD of a command or of its children. Out: its image probed, and SIGCONT.
  *
- * BPF stops the process by a signal, at the end of exec and where its dynamic linker speaks to
- * debuggers. That needs no ptrace(2), so it is there for each image that the process becomes, costs
+ * BPF stops the process by a signal: a child where it first writes to its memory, and any of them at
+ * the end of exec and where its dynamic linker speaks to debuggers. That needs no ptrace(2), so it is there for each image that the process becomes, costs
  * signals nothing, leaves the place of a tracer to others, and puts nothing into the process that
  * somebody would have to take out again.
  *
+ *   fork    all that the parent has is mapped: ready
  *   exec    only the program and its dynamic linker are mapped. A static program is ready
  *   linker  has mapped the libraries, constructors come next: ready
  *
@@ -28,9 +29,23 @@
 
 static void let_on(const struct target *target)
 {
-	if (syscall(SYS_pidfd_send_signal, target->pidfd, SIGCONT, NULL, 0) && errno != ESRCH)
+	if (target->pidfd >= 0 && syscall(SYS_pidfd_send_signal, target->pidfd, SIGCONT, NULL, 0) &&
+	    errno != ESRCH)
 		log_warn("cannot let process %d go on: %s; kill -CONT %d", (int)target->tgid,
 			 strerror(errno), (int)target->tgid);
+}
+
+/* Where it is held the next time. */
+static void hold_next(struct session *session, const struct target *target, enum hb_hold hold,
+		      const struct hb_linker *linker)
+{
+	int err = loader_hold(session->loader, target->tgid, hold, linker);
+
+	if (!err)
+		return;
+	session->incomplete = true;
+	log_warn("process %d cannot be held at its next program: %s", (int)target->tgid,
+		 strerror(-err));
 }
 
 /* Nothing that the image needs at its start will be mapped any more: its probes are in place. */
@@ -39,7 +54,7 @@ static void begin_image(struct session *session, struct target *target)
 	if (target_has_allocator(target))
 		target->looks_left = 0;
 	session->ready = true;
-	loader_hold(session->loader, target->tgid, HB_HOLD_EXEC);
+	hold_next(session, target, HB_HOLD_EXEC, NULL);
 	if (!session->released)
 		return;
 	let_on(target);
@@ -59,8 +74,7 @@ void hold_serve(struct session *session, struct target *target)
 		begin_image(session, target);
 		return;
 	}
-	loader_set_linker(session->loader, &linker);
-	loader_hold(session->loader, target->tgid, HB_HOLD_LINKER);
+	hold_next(session, target, HB_HOLD_LINKER, &linker);
 	let_on(target);
 }
 
@@ -75,16 +89,36 @@ void hold_release(struct session *session)
 /* For a hold of which BPF has yet to tell. */
 #define HOLD_WAIT_MS 1000
 
+/* Lets go who is held, and has told so. True: there are others. */
+static bool let_all_on(struct session *session)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
+
+		if (target->exited)
+			continue;
+		if (target->hold != TARGET_HOLD_NONE) {
+			target->hold = TARGET_HOLD_NONE;
+			loader_hold(session->loader, target->tgid, HB_HOLD_NONE, NULL);
+			let_on(target);
+		} else {
+			more |= loader_is_held(session->loader, target->tgid);
+		}
+	}
+	return more;
+}
+
 void hold_end(struct session *session)
 {
 	struct pollfd fd = {.events = POLLIN};
-	struct target *target;
 
-	if (!session->holds || !session->released || !loader_hold_end(session->loader))
+	if (!session->holds || !session->released)
 		return;
-	target = session->targets.all[0];
+	loader_end_holds(session->loader);
 	fd.fd = loader_event_fd(session->loader);
-	while (!target->hold && poll(&fd, 1, HOLD_WAIT_MS) > 0)
+	do
 		loader_poll_events(session->loader);
-	let_on(target);
+	while (let_all_on(session) && poll(&fd, 1, HOLD_WAIT_MS) > 0);
 }

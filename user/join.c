@@ -182,6 +182,7 @@ void join_announced(struct session *session, const struct hb_event *event)
 		loader_ignore(session->loader, tgid);
 		return;
 	}
+	target->borrows = event->borrows;
 	take(session, take_ptr(target), event->epoch);
 }
 

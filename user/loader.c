@@ -81,6 +81,8 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 		return log_fail(errno, "cannot get random bytes");
 	bpf_program__set_autoload(skel->progs.hb_fork,
 				  opts->follow & (HB_FOLLOW_CHILDREN | HB_FOLLOW_EVERYBODY));
+	bpf_program__set_autoload(skel->progs.hb_fault, opts->follow & HB_FOLLOW_HELD);
+	bpf_map__set_max_entries(skel->maps.holds, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.procs, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.uw_procs, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.stacks, opts->max_stacks);
@@ -286,21 +288,32 @@ void loader_ignore(struct loader *loader, pid_t tgid)
 	bpf_map_update_elem(fd, &tgid, &proc, BPF_EXIST);
 }
 
-void loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold)
+int loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold,
+		const struct hb_linker *linker)
 {
-	__atomic_store_n(&loader->skel->bss->hb_hold_tgid, tgid, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&loader->skel->bss->hb_hold, hold, __ATOMIC_SEQ_CST);
+	struct hb_holding holding = {.hold = hold};
+
+	if (linker)
+		holding.linker = *linker;
+	return bpf_map_update_elem(loader_holds_fd(loader), &tgid, &holding, BPF_ANY) ? -errno : 0;
 }
 
-void loader_set_linker(struct loader *loader, const struct hb_linker *linker)
+bool loader_is_held(const struct loader *loader, pid_t tgid)
 {
-	loader->skel->bss->hb_linker = *linker;
+	struct hb_holding holding;
+
+	return !bpf_map_lookup_elem(loader_holds_fd(loader), &tgid, &holding) &&
+	       holding.hold == HB_HOLD_HELD;
 }
 
-bool loader_hold_end(struct loader *loader)
+void loader_end_holds(struct loader *loader)
 {
-	return __atomic_exchange_n(&loader->skel->bss->hb_hold, HB_HOLD_NONE, __ATOMIC_SEQ_CST) ==
-	       HB_HOLD_HELD;
+	__atomic_store_n(&loader->skel->bss->hb_holds_off, 1, __ATOMIC_SEQ_CST);
+}
+
+int loader_holds_fd(const struct loader *loader)
+{
+	return bpf_map__fd(loader->skel->maps.holds);
 }
 
 bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out)
@@ -314,20 +327,7 @@ bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state
 
 void loader_forget_images(struct loader *loader, pid_t tgid, uint32_t epoch)
 {
-	int fd = bpf_map__fd(loader->skel->maps.live);
-	struct hb_live_key key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &key);
-
-	while (more) {
-		struct hb_live object;
-
-		/* The key after this one must be known before this one goes. */
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (key.tgid == (uint32_t)tgid && !bpf_map_lookup_elem(fd, &key, &object) &&
-		    object.epoch < epoch)
-			bpf_map_delete_elem(fd, &key);
-		key = next;
-	}
+	tallies_forget_live(&loader->tallies, (uint32_t)tgid, epoch);
 }
 
 int loader_attach(struct loader *loader, pid_t tgid, const char *path, uint32_t slot,

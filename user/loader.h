@@ -81,20 +81,21 @@ int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch);
 void loader_ignore(struct loader *loader, pid_t tgid);
 
 /*
- * Holds the followed process `tgid`, the only one that can be held, by SIGSTOP at the places that
- * `hold` names (HB_HOLD_EXEC or HB_HOLD_LINKER); HB_EVENT_HELD tells of it. After that event: says
- * where the next time; the caller sends SIGCONT.
+ * Holds the followed process `tgid` by SIGSTOP at the places that `hold` names (HB_HOLD_EXEC, or
+ * HB_HOLD_LINKER with the dynamic linker of its image, else NULL); HB_EVENT_HELD tells of it. After
+ * that event: says where the next time; the caller sends SIGCONT. 0 or -errno, not logged.
  */
-void loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold);
+int loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold,
+		const struct hb_linker *linker);
 
-/* The dynamic linker of the image that is held next at HB_HOLD_LINKER. */
-void loader_set_linker(struct loader *loader, const struct hb_linker *linker);
+/* True if it is being held: SIGCONT is due, after HB_EVENT_HELD, which may be still to come. */
+bool loader_is_held(const struct loader *loader, pid_t tgid);
 
-/*
- * Holds nobody from now on. True if it is being held: SIGCONT is due, after HB_EVENT_HELD, which
- * may be still to come.
- */
-bool loader_hold_end(struct loader *loader);
+/* Holds nobody from now on but those of whom loader_is_held() is true. */
+void loader_end_holds(struct loader *loader);
+
+/* Descriptor of the map `holds`, borrowed. */
+int loader_holds_fd(const struct loader *loader);
 
 /* What BPF knows of the state of a process. False, and *out zero: it is not followed (any more). */
 bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out);

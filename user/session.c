@@ -131,6 +131,7 @@ static void note_exec(struct session *session, struct target *target, const stru
 	target->epoch = event->epoch;
 	target->dirty = target->ended_images = true;
 	target->renamed = target->joined;
+	target->borrows = false;
 	/* Whatever has probes has them in all processes. */
 	if (session->everybody)
 		return;
@@ -174,6 +175,17 @@ static struct target *target_of(const struct session *session, const struct hb_e
 	return targets_find_image(&session->targets, (pid_t)event->tgid, event->epoch);
 }
 
+static enum target_hold held_at(const struct hb_event *event)
+{
+	static const enum target_hold holds[HB_HELD_CNT] = {
+		[HB_HELD_FORK] = TARGET_HOLD_FORK,
+		[HB_HELD_EXEC] = TARGET_HOLD_EXEC,
+		[HB_HELD_LINKER] = TARGET_HOLD_LINKER,
+	};
+
+	return event->pc < HB_HELD_CNT ? holds[event->pc] : TARGET_HOLD_NONE;
+}
+
 /* Only notes: a look takes milliseconds, and a hundred events may ask for the same one. */
 static void on_event(const struct hb_event *event, void *data)
 {
@@ -201,7 +213,7 @@ static void on_event(const struct hb_event *event, void *data)
 		target->dirty |= event->epoch == target->epoch;
 		break;
 	case HB_EVENT_HELD:
-		target->hold = event->pc ? TARGET_HOLD_EXEC : TARGET_HOLD_LINKER;
+		target->hold = held_at(event);
 		break;
 	case HB_EVENT_JOIN:
 	case HB_EVENT_SEEN:
@@ -344,7 +356,7 @@ static int open_loader(struct session *session)
 	else if (opts_are_selected(opts))
 		loader_opts.follow = HB_FOLLOW_EXECS;
 	if (opts->follow && !opts->everybody)
-		loader_opts.follow |= HB_FOLLOW_CHILDREN;
+		loader_opts.follow |= HB_FOLLOW_CHILDREN | (session->holds ? HB_FOLLOW_HELD : 0);
 	err = loader_open(&loader_opts, &session->loader);
 
 	if (err)
@@ -374,8 +386,12 @@ static int launch(struct session *session, struct command *command)
 
 	if (err)
 		return log_fail(-err, "cannot follow process %d", (int)target->tgid);
-	loader_hold(session->loader, target->tgid, HB_HOLD_EXEC);
-	err = command_go(command);
+	err = loader_hold(session->loader, target->tgid, HB_HOLD_EXEC, NULL);
+	if (err)
+		return log_fail(-err, "cannot hold process %d", (int)target->tgid);
+	err = command_keep(command, loader_holds_fd(session->loader));
+	if (!err)
+		err = command_go(command);
 	while (!err && !session->ready) {
 		if (poll(fds, ARRAY_CNT(fds), LAUNCH_LOOK_MS) < 0 && errno != EINTR)
 			return log_fail(errno, "cannot wait");

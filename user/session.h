@@ -39,7 +39,7 @@ struct session {
 	struct probes probes;
 	struct everybody *everybody; /* owned; NULL: only the targets are probed */
 	uint64_t skipped[JOIN_SKIP_CNT];
-	bool holds;	 /* the only target is a command, held at the beginnings of its images */
+	bool holds; /* the first target is a command; held at their beginnings are it and its children */
 	bool ready;	 /* its first image is probed, and waits for hold_release() */
 	bool released;	 /* that was called */
 	bool incomplete; /* part of a target could not be followed; it was said */

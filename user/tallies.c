@@ -120,3 +120,28 @@ int tallies_clear_live(const struct tallies *tallies)
 				       sizeof(struct hb_live), bpf_map_lookup_and_delete_batch,
 				       NULL, NULL});
 }
+
+/* Of which image objects are to be forgotten. */
+struct forgetting {
+	int fd;
+	uint32_t tgid, epoch;
+};
+
+static int forget(const void *key_, const void *object_, void *data)
+{
+	const struct forgetting *forgetting = data;
+	const struct hb_live *object = object_;
+	const struct hb_live_key *key = key_;
+
+	if (key->tgid == forgetting->tgid && object->epoch < forgetting->epoch)
+		bpf_map_delete_elem(forgetting->fd, key);
+	return 0;
+}
+
+void tallies_forget_live(const struct tallies *tallies, uint32_t tgid, uint32_t epoch)
+{
+	struct forgetting forgetting = {tallies->live, tgid, epoch};
+
+	walk_all(&(struct walk){tallies->live, sizeof(struct hb_live_key), sizeof(struct hb_live),
+				bpf_map_lookup_batch, forget, &forgetting});
+}

@@ -35,6 +35,9 @@ int tallies_take_sites(const struct tallies *tallies, tallies_fn *fn, void *data
 /* Calls fn for each stack, an hb_stack as far as its `cnt` says. 0, what fn returned, or -errno. */
 int tallies_each_stack(const struct tallies *tallies, tallies_fn *fn, void *data);
 
+/* Takes the objects of images of `tgid` before `epoch` out of `live`, as far as that goes well. */
+void tallies_forget_live(const struct tallies *tallies, uint32_t tgid, uint32_t epoch);
+
 /* Empties `live`. 0 or -errno. */
 int tallies_clear_live(const struct tallies *tallies);
 

@@ -28,6 +28,7 @@ struct target_file {
 /* Where a process is held by SIGSTOP until it may go on. */
 enum target_hold {
 	TARGET_HOLD_NONE,
+	TARGET_HOLD_FORK,   /* at the beginning of a child */
 	TARGET_HOLD_EXEC,   /* at the first instruction of an image */
 	TARGET_HOLD_LINKER, /* where its dynamic linker has mapped the libraries */
 	TARGET_HOLD_CNT,
@@ -41,6 +42,7 @@ struct target {
 	char *comm;  /* owned */
 	bool exited;
 	bool end_told;	       /* by the last event of all that it caused */
+	bool borrows;	       /* it runs in its parent's memory until it executes (vfork) */
 	bool joined;	       /* nobody named it: what is wrong with it is no failure */
 	bool dropped;	       /* its probes are forgotten */
 	bool dirty;	       /* an event said that the mappings changed */

@@ -568,4 +568,39 @@ test_capabilities_that_suffice() {
 	exact
 }
 
+# --- children ------------------------------------------------------------------------------------
+
+# Each child is held until it is probed, so nothing is missing of any.
+check_children() {
+	local pid
+
+	need_tier "$1"
+	mkdir prof
+	name=children
+	target_spawn "$HEAPBPF" -r 1 --tier "$1" -o prof/ -- "$TARGETS/children" now "$2" 2>err
+	heapbpf_pid=$target_pid
+	target_await READY
+	target_go
+	target_await DONE >truth
+	target_go
+	heapbpf_wait
+	whole
+	mapfile -t children < <(awk '$1 == "CHILD" { print $2 }' truth)
+	equal "${#children[@]}" 3 "children"
+	for pid in "${children[@]}"; do
+		mv prof/heapbpf.*."$pid".pb.gz p.pb.gz
+		reader compare "truth.$pid" p.pb.gz
+		reader stacks p.pb.gz >chains
+		equal "$(grep -c '\[[a-z_]*\]$' chains)" 0 "stacks that are cut"
+	done
+	mv prof/heapbpf."$name".*.pb.gz p.pb.gz
+	exact
+}
+
+for tier in session multi perf; do
+	for kind in fork exec; do
+		eval "test_children_${kind}_$tier() { check_children $tier $kind; }"
+	done
+done
+
 e2e_main "$@"
