@@ -321,10 +321,15 @@ go_command() {
 
 # --- postgres ----------------------------------------------------------------------------------
 
-# as_postgres COMMAND...: by its user, with the server of this directory.
-as_postgres() {
-	setpriv --reuid=postgres --regid=postgres --init-groups env "PGHOST=$PWD/db" \
+# exec_as_postgres COMMAND...: in place of this shell, by its user, with the server of this directory.
+# For what goes to the background, so that $! is the command and signals reach it.
+exec_as_postgres() {
+	exec setpriv --reuid=postgres --regid=postgres --init-groups env "PGHOST=$PWD/db" \
 		PGUSER=postgres PGDATABASE=postgres "$@"
+}
+
+as_postgres() {
+	(exec_as_postgres "$@")
 }
 
 # Makes a cluster in db/data of this directory; `postgres_bin` is where its programs are.
@@ -343,7 +348,7 @@ postgres_make() {
 postgres_serve() {
 	postgres_make
 	need pgbench
-	as_postgres "$postgres_bin/postgres" -D "$PWD/db/data" -k "$PWD/db" -c listen_addresses= \
+	exec_as_postgres "$postgres_bin/postgres" -D "$PWD/db/data" -k "$PWD/db" -c listen_addresses= \
 		-c fsync=off >>messages 2>&1 &
 	pids+=($!)
 	eventually as_postgres pg_isready -q

@@ -208,7 +208,7 @@ test_postgres_backend() {
 	local backend
 
 	postgres_serve
-	as_postgres pgbench -c 1 -T 300 >bench 2>&1 &
+	exec_as_postgres pgbench -c 1 -T 300 >bench 2>&1 &
 	bench=$!
 	pids+=("$bench")
 	eventually backend_of_pgbench
