@@ -34,10 +34,10 @@ note() {
 
 shopt -s nullglob
 sources=(user/*.[ch] bpf/*.[ch] tests/unit/*.[ch])
-targets=(tests/targets/*.[ch] tests/targets/*.cc tests/vm/*.c tests/bench/*.c tests/fuzz/*.[ch])
+targets=(tests/targets/*.[ch] tests/targets/*.cc tests/vm/*.c tests/bench/*.c tests/bench/*.cc tests/fuzz/*.[ch])
 headers=(user/*.h bpf/*.h)
-scripts=(scripts/*.sh scripts/heapbpf.bash tests/*.sh tests/e2e/*.sh tests/targets/*.sh tests/vm/*.sh
-	.ci/run)
+scripts=(scripts/*.sh scripts/heapbpf.bash tests/*.sh tests/e2e/*.sh tests/targets/*.sh tests/bench/*.sh
+	tests/vm/*.sh .ci/run)
 
 check_format() {
 	local tool=clang-format file
