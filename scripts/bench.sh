@@ -7,9 +7,8 @@
 #   allocs       the same with -t allocs, which probes no returns and no frees
 #   heap floor, allocs floor
 #                our own empty programs at the places that heapbpf probes for these
-#   memleak      memleak of bcc (libbpf-tools or bpfcc-tools), where it runs
-#   bpftrace     a script of bpftrace with memleak's layout: entry and return of malloc, calloc and
-#                realloc, entry of free, a stack per object
+#   memleak, bpftrace
+#                tests/bench/peers.sh, where they run
 # for a tight loop of malloc and free, two threads that churn 100,000 objects, sqlite3 inserts, and
 # python objects. Prints a markdown table of medians of the target's processor time, which other work
 # on the machine disturbs less than the time on the wall. What the budget makes of it: bench-budget.sh.
@@ -22,21 +21,16 @@ rounds=$(script_rounds "${1:-5}")
 script_begin
 
 modes=(nothing heap_floor heap allocs_floor allocs)
-memleak=()
-if command -v memleak >/dev/null; then
-	memleak=(memleak)
-elif command -v memleak-bpfcc >/dev/null && [[ -d /lib/modules/$(uname -r)/build ]]; then
-	memleak=(memleak-bpfcc)
-fi
-((${#memleak[@]})) && modes+=(memleak)
-command -v bpftrace >/dev/null && modes+=(bpftrace)
+# shellcheck source=tests/bench/peers.sh
+. "$TESTS/bench/peers.sh"
+mapfile -t peers < <(peers_here)
+modes+=("${peers[@]}")
 loads=(tight churn)
 command -v sqlite3 >/dev/null && loads+=(sqlite3)
 [[ -x /usr/bin/python3 ]] && loads+=(python)
 declare -A unit=([tight]="ns a pair" [churn]="ns a replacement" [sqlite3]=ms [python]=ms)
 declare -A title=([tight]="malloc, free" [churn]="2 threads, 100k objects"
 	[sqlite3]="sqlite3 inserts" [python]="python objects")
-peer_pid=0
 
 # --- loads: load_NAME starts it and waits until it is ready; run_NAME prints how long it took ----
 
@@ -149,79 +143,6 @@ watch_allocs_floor() {
 
 unwatch_allocs_floor() {
 	heapbpf_stop
-}
-
-# The bytes of libc's code that differ from the file: breakpoints.
-breakpoints() {
-	local range offset path start length
-
-	read -r range _ offset _ _ path < <(awk '$2 ~ /x/ && /libc\.so/' "/proc/$target_pid/maps")
-	start=$((16#${range%-*}))
-	length=$((16#${range#*-} - start))
-	cmp -l <(dd "if=/proc/$target_pid/mem" iflag=skip_bytes,count_bytes bs=64K status=none \
-		"skip=$start" "count=$length") \
-		<(dd "if=$path" iflag=skip_bytes,count_bytes bs=64K status=none \
-			"skip=$((16#$offset))" "count=$length") | wc -l
-}
-
-# A peer does not say when it is ready: all its breakpoints are there when their number, at least
-# that of malloc, calloc, realloc and free, stays for a while.
-peer_settled() {
-	local count tries
-
-	count=$(breakpoints)
-	((count >= 4)) || return 1
-	for ((tries = 0; tries < 10; tries++)); do
-		read -rt 0.05 <> <(:) || true
-		(($(breakpoints) == count)) || return 1
-	done
-}
-
-watch_peer() {
-	"$@" >peer.out 2>&1 </dev/null &
-	peer_pid=$!
-	pids+=("$peer_pid")
-	eventually peer_settled
-}
-
-unwatch_peer() {
-	kill -KILL "$peer_pid"
-	wait "$peer_pid" 2>/dev/null || true
-	eventually breakpoints_gone
-}
-
-watch_memleak() {
-	watch_peer "${memleak[@]}" -p "$target_pid" 3600
-}
-
-unwatch_memleak() {
-	unwatch_peer
-}
-
-watch_bpftrace() {
-	local libc
-
-	libc=$(awk '/libc\.so/ { print $6; exit }' "/proc/$target_pid/maps")
-	sed "s|LIBC|$libc|g" >peer.bt <<-'END'
-		uprobe:LIBC:malloc { @size[tid] = arg0; }
-		uprobe:LIBC:calloc { @size[tid] = arg0 * arg1; }
-		uprobe:LIBC:realloc { @size[tid] = arg1; delete(@bytes[arg0]); delete(@stack[arg0]); }
-		uretprobe:LIBC:malloc, uretprobe:LIBC:calloc, uretprobe:LIBC:realloc /@size[tid]/ {
-			@bytes[retval] = @size[tid];
-			@stack[retval] = ustack;
-			delete(@size[tid]);
-		}
-		uprobe:LIBC:free { delete(@bytes[arg0]); delete(@stack[arg0]); }
-	END
-	watch_peer env BPFTRACE_MAP_KEYS_MAX=1000000 bpftrace -p "$target_pid" peer.bt
-}
-
-unwatch_bpftrace() {
-	unwatch_peer
-}
-
-breakpoints_gone() {
-	(($(breakpoints) == 0))
 }
 
 # --- the bench -------------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ declare -A bench_title=([tight]="malloc, free" [churn]="2 threads, 100k objects"
 bench_loads_known=(tight churn map sqlite3 python redis pipelined postgres)
 seconds=${seconds:-10}
 launch=()
+# shellcheck disable=SC2034 # for tests/lib.sh
+# Whoever does not answer after that has been ended by a tool.
+PATIENCE=$((seconds + 30))
 
 # bench_begin: as script_begin; heapbpf, as it is called from now on, leaves what it took in `spent`.
 bench_begin() {
@@ -72,9 +75,11 @@ work_map() {
 	work_own
 }
 
-# start_script CODE: python that repeats step() for as long.
+# start_script CODE: python that repeats step() for as long. Not below env: what follows no exec would
+# watch that.
+export PYTHONMALLOC=malloc
 start_script() {
-	target_exec "${launch[@]}" env PYTHONMALLOC=malloc /usr/bin/python3 -c "$1
+	target_exec "${launch[@]}" /usr/bin/python3 -c "$1
 import sys, time
 print('READY', flush=True)
 sys.stdin.read(1)
@@ -258,7 +263,10 @@ bench_work() {
 	local before
 
 	before=$(cpu_ns "$target_pid")
-	("work_$load") >last 2>work.err || return 0
+	("work_$load") >last 2>work.err || {
+		echo "program hung" >>"$load.$mode.failed"
+		return 0
+	}
 	kill -0 "$target_pid" 2>/dev/null || return 0
 	awk -v a="$before" -v b="$(cpu_ns "$target_pid")" '{ printf "%.3f\n", $1 ? (b - a) / $1 : 0 }' last \
 		>>"$load.$mode.ns"
