@@ -102,6 +102,8 @@ uninstall:
 bench: all
 	scripts/bench.sh
 	scripts/bench-budget.sh
+	scripts/bench-peers.sh
+	scripts/bench-user.sh
 
 format:
 	clang-format -i user/*.[ch] bpf/*.[ch] tests/unit/*.[ch]
