@@ -4,7 +4,8 @@
 # Installs from the distribution (Debian 12 or 13) what heapbpf is built with; quick when all of
 # it is there.
 #   scripts/install-deps.sh         to build and run
-#   scripts/install-deps.sh --dev   also what the tests, the checks and the bench use
+#   scripts/install-deps.sh --dev   also what the tests and the checks use
+#   scripts/install-deps.sh --bench as --dev, and what the bench compares heapbpf with
 set -euo pipefail
 
 packages=(
@@ -66,12 +67,22 @@ dev_packages=(
 	util-linux
 	xz-utils
 )
+# Peers of the bench. memleak is in libbpf-tools from Debian 13 on.
+bench_packages=(
+	bpftrace
+	heaptrack
+	libbpf-tools
+	libgoogle-perftools4
+	valgrind
+	zstd
+)
 
 case ${1:-} in
 "") ;;
 --dev) packages+=("${dev_packages[@]}") ;;
+--bench) packages+=("${dev_packages[@]}" "${bench_packages[@]}") ;;
 *)
-	echo "usage: $0 [--dev]" >&2
+	echo "usage: $0 [--dev | --bench]" >&2
 	exit 64
 	;;
 esac
