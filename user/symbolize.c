@@ -30,7 +30,8 @@
 
 /* A string that was given out. */
 struct text {
-	const char *readable; /* demangled form, if anyone asked; may be `text` itself */
+	const char *readable;	       /* demangled form, if anyone asked; may be `text` itself */
+	struct symbolize_frame *alone; /* of symbolizer_name(); owned */
 	UT_hash_handle hh;
 	char text[];
 };
@@ -99,6 +100,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	HASH_ITER(hh, symbolizer->texts, text, next_text)
 	{
 		HASH_DEL(symbolizer->texts, text);
+		free(text->alone);
 		free(text);
 	}
 	free(symbolizer);
@@ -118,6 +120,7 @@ static struct text *keep(struct symbolizer *symbolizer, const char *string, size
 	if (!text)
 		return NULL;
 	text->readable = NULL;
+	text->alone = NULL;
 	memcpy(text->text, string, len);
 	text->text[len] = '\0';
 	HASH_ADD(hh, symbolizer->texts, text, len, text);
@@ -382,4 +385,19 @@ int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *elf,
 	err = lookup(symbolizer, elf, vma, out);
 	shortage = shortage_seen();
 	return shortage ? shortage : err;
+}
+
+int symbolizer_name(struct symbolizer *symbolizer, const char *name, struct symbolize_result *out)
+{
+	struct text *text = keep(symbolizer, name, strlen(name));
+
+	if (!text)
+		return -ENOMEM;
+	if (!text->alone)
+		text->alone = calloc(1, sizeof(*text->alone));
+	if (!text->alone)
+		return -ENOMEM;
+	*text->alone = (struct symbolize_frame){.name = text->text, .system_name = text->text};
+	*out = (struct symbolize_result){text->alone, 1};
+	return 0;
 }

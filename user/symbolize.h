@@ -56,4 +56,10 @@ void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *fi
 int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,
 		      struct symbolize_result *out);
 
+/*
+ * The function that is known by `name` (not empty) alone, from another source. Equal names are one
+ * frame. 0 or -ENOMEM.
+ */
+int symbolizer_name(struct symbolizer *symbolizer, const char *name, struct symbolize_result *out);
+
 #endif

@@ -415,3 +415,19 @@ TEST(libc_has_lines_by_its_build_id)
 	CHECK(subject.result.frames[0].start_line > 0);
 	subject_close(&subject);
 }
+
+/* Names from elsewhere are as they are, also where they look like mangled ones. */
+TEST(a_function_known_by_name)
+{
+	struct symbolizer *symbolizer = symbolizer_new();
+	struct symbolize_result first, second, again;
+
+	CHECK_EQ(symbolizer_name(symbolizer, "JS:~f a.js:1:1", &first), 0);
+	CHECK_EQ(symbolizer_name(symbolizer, "_ZN1a1bEv", &second), 0);
+	CHECK_EQ(symbolizer_name(symbolizer, "JS:~f a.js:1:1", &again), 0);
+	CHECK(is_symbol(&first, "JS:~f a.js:1:1"));
+	CHECK(is_symbol(&second, "_ZN1a1bEv"));
+	CHECK_STR(second.frames[0].system_name, "_ZN1a1bEv");
+	CHECK(first.frames == again.frames);
+	symbolizer_free(symbolizer);
+}
