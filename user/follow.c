@@ -87,6 +87,8 @@ int follow_look(struct session *session, struct target *target)
 		unlink_probes(session, target);
 	if (target->renamed)
 		target_renew(target);
+	else if (target->ended_images)
+		target_locate(target);
 	target->renamed = false;
 	err = follow_catch_up(session, target);
 	if (!err)

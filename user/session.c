@@ -129,6 +129,7 @@ void session_look_again(struct session *session)
 static void note_exec(struct session *session, struct target *target, const struct hb_event *event)
 {
 	target->epoch = event->epoch;
+	target_begin(target);
 	target->dirty = target->ended_images = true;
 	target->renamed = target->joined;
 	target->borrows = false;

@@ -42,7 +42,7 @@ void target_free(struct target *target)
 	heap_free(target->heap);
 	free(target->comm);
 	cleanup_close(&target->pidfd);
-	cleanup_close(&target->root_fd);
+	whereabouts_close(&target->whereabouts);
 	free(target);
 }
 
@@ -168,9 +168,22 @@ int target_name(struct target *target, const char *comm)
 	return 0;
 }
 
+void target_locate(struct target *target)
+{
+	struct whereabouts now;
+
+	/* The number may be another one's by now. */
+	if (!whereabouts_read(target->tgid, &now) || target_is_gone(target)) {
+		whereabouts_close(&now);
+		return;
+	}
+	whereabouts_close(&target->whereabouts);
+	target->whereabouts = now;
+}
+
 int target_renew(struct target *target)
 {
-	char path[64], *comm = read_comm(target->tgid);
+	char *comm = read_comm(target->tgid);
 
 	if (!comm)
 		return -ENOMEM;
@@ -181,10 +194,16 @@ int target_renew(struct target *target)
 	} else {
 		free(comm);
 	}
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)target->tgid);
-	cleanup_close(&target->root_fd);
-	target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	target_locate(target);
 	return 0;
+}
+
+void target_begin(struct target *target)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	target->begun_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 /* Without a process behind it. */
@@ -195,7 +214,8 @@ static struct target *target_new(pid_t tgid)
 	if (!target)
 		return NULL;
 	target->tgid = tgid;
-	target->root_fd = target->pidfd = -1;
+	target->pidfd = -1;
+	target->whereabouts = WHEREABOUTS_NONE;
 	target->heap = heap_new();
 	if (target->heap)
 		return target;
@@ -211,6 +231,7 @@ int target_open(pid_t tgid, struct target **out)
 
 	if (!target)
 		return -ENOMEM;
+	target->begun_ns = whereabouts_begin_ns(tgid);
 	target->pidfd = open_pidfd(tgid);
 	if (target->pidfd < 0)
 		return target->pidfd;
@@ -369,7 +390,8 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 
 	for (size_t i = 0; i < maps->cnt; i++)
 		if (maps->maps[i].elf)
-			symbolizer_prepare(symbolizer, maps->maps[i].elf, target->root_fd);
+			symbolizer_prepare(symbolizer, maps->maps[i].elf,
+					   target->whereabouts.root_fd);
 }
 
 double target_cpu_ns(struct target *target)

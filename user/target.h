@@ -9,6 +9,7 @@
 #include "mappings.h"
 #include "procmaps.h"
 #include "profile.h"
+#include "whereabouts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,9 +38,10 @@ enum target_hold {
 /* The process. */
 struct target {
 	pid_t tgid;
-	int pidfd;   /* owned; readable when the process has ended, -1 once that was noted */
-	int root_fd; /* owned; its root directory, or -1 */
-	char *comm;  /* owned */
+	int pidfd;  /* owned; readable when the process has ended, -1 once that was noted */
+	char *comm; /* owned */
+	struct whereabouts whereabouts;
+	int64_t begun_ns; /* CLOCK_BOOTTIME, when the process or its image began */
 	bool exited;
 	bool end_told;	       /* by the last event of all that it caused */
 	bool borrows;	       /* it runs in its parent's memory until it executes (vfork) */
@@ -85,8 +87,14 @@ struct target *target_of_ended(pid_t tgid, const char *comm);
 /* Takes a copy of `comm` for its name. 0 or -ENOMEM. */
 int target_name(struct target *target, const char *comm);
 
-/* Its name and its root directory anew: it executed another program. 0 or -ENOMEM. */
+/* Its name and its whereabouts anew: it executed another program. 0 or -ENOMEM. */
 int target_renew(struct target *target);
+
+/* Its whereabouts anew, which change without notice; of one that has ended, they stay. */
+void target_locate(struct target *target);
+
+/* Notes that it executed another program, which begins now. */
+void target_begin(struct target *target);
 
 /* True if the process has ended; its number may then belong to another one. */
 bool target_is_gone(const struct target *target);
