@@ -11,6 +11,7 @@
 #include "log.h"
 #include "opts.h"
 #include "output.h"
+#include "perf_map.h"
 #include "processes.h"
 #include "session.h"
 #include "symbolize.h"
@@ -100,6 +101,14 @@ static int finish_target(const struct finishing *f, bool *partial)
 	const struct finish_clock *clock = f->clock;
 	const struct opts *opts = session->opts;
 	FILE *out = output_people(opts);
+	const struct perf_map_owner owner = {
+		.tgid = target->tgid,
+		.comm = target->comm,
+		.inner_tgid = target->whereabouts.inner_tgid,
+		.root_fd = target->whereabouts.root_fd,
+		.uid = target->whereabouts.uid,
+		.begun_ns = target->begun_ns,
+	};
 	struct heap_source source = {
 		.tgid = target->tgid,
 		.comm = target->comm,
@@ -108,6 +117,7 @@ static int finish_target(const struct finishing *f, bool *partial)
 		.duration_ns = clock->duration_ns,
 		.tracks_inuse = session->track_live,
 		.epoch = target->epoch,
+		.owner = &owner,
 		.counters = f->counters,
 		.memory = target->memory,
 		.coverage = f->coverage,

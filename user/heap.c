@@ -453,6 +453,7 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	_cleanup_free_ struct entry *entries = NULL;
 	struct builder builder = {.source = source, .profile = &profile};
 	size_t cnt = 0;
+	int err;
 
 	places = places_new(mappings, symbolizer);
 	if (!places || add_facts(&profile, source))
@@ -462,6 +463,8 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	    add_entries(&builder, entries, cnt))
 		return -ENOMEM;
 	round_samples(&profile);
+	if (source->owner && (err = places_name_jit(places, source->epoch, source->owner)))
+		return err;
 	if (places_take(places, &profile))
 		return -ENOMEM;
 	*out = profile;

@@ -11,6 +11,7 @@
 
 struct heap;
 struct mappings;
+struct perf_map_owner;
 
 /* What heap needs to know besides the counts; borrowed during heap_profile(). */
 struct heap_source {
@@ -20,7 +21,8 @@ struct heap_source {
 	int64_t time_ns, duration_ns;
 	bool tracks_inuse;
 	uint32_t epoch; /* the current image; in use of older ones ended with their exec */
-	const uint64_t *counters; /* HB_COUNTER_CNT sums over CPUs of map `counters` */
+	const struct perf_map_owner *owner; /* whose map names its JIT code; NULL: none does */
+	const uint64_t *counters;	    /* HB_COUNTER_CNT sums over CPUs of map `counters` */
 	struct profile_memory memory;
 	struct profile_coverage coverage;
 };
@@ -60,7 +62,7 @@ int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack)
 /*
  * Makes the profile of what was added; `mappings` are those of the process. A site without a stack
  * (id 0 or unknown) is kept under one location named "[no stack]"; a cut stack gets a root location
- * "[short name of the loss]". 0 and *out (profile_clear()), or -ENOMEM.
+ * "[short name of the loss]". 0 and *out (profile_clear()), or -ENOMEM, -EMFILE, -ENFILE.
  */
 int heap_profile(const struct heap *heap, const struct heap_source *source,
 		 const struct mappings *mappings, struct symbolizer *symbolizer,

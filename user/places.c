@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: frames of stacks, all that was ever mapped, a symbolizer. Out:
- * locations, each once, and the mappings that hold them. Memory that no file backs (JIT code) has
- * addresses and no mapping; a mapping none of whose addresses has a name keeps its flags clear, so
+ * In: frames of stacks, all that was ever mapped, a symbolizer. Out: locations, each once, and the
+ * mappings that hold them. Memory that no file backs (JIT code) has addresses and no mapping, and
+ * names if the process tells them; a mapping none of whose addresses has a name keeps its flags clear, so
  * that a reader with better debug information may still name them.
  */
 #include "places.h"
@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "../bpf/abi.h"
 #include "elf_file.h"
+#include "perf_map.h"
 #include "profile.h"
 #include "vec.h"
 
@@ -22,6 +23,7 @@
 struct place_key {
 	uint64_t mapping; /* index + 1, or 0 */
 	uint64_t pc;
+	uint64_t jit_image;		     /* of JIT code, the epoch + 1; else 0 */
 	const struct symbolize_frame *frame; /* of a marker, or NULL */
 };
 
@@ -151,6 +153,13 @@ static int name_location(struct places *places, const struct procmap *map,
 	return 0;
 }
 
+/* Could `map` (NULL: none) be JIT code? It may lie in memory that is shared, and so has an inode. */
+static bool holds_jit(const struct procmap *map)
+{
+	return !map || (!map->elf &&
+			(!strncmp(map->path, "/memfd:", 7) || !strcmp(map->path, "/dev/zero")));
+}
+
 /* The place of `key` in *out, NULL if it is new. */
 static void find_place(const struct places *places, const struct place_key *key, struct place **out)
 {
@@ -191,6 +200,8 @@ int places_use_code(struct places *places, struct mappings_state state, uint64_t
 
 	if (use_mapping(places, map, &key.mapping))
 		return -ENOMEM;
+	if (holds_jit(map))
+		key.jit_image = state.epoch + 1ULL;
 	find_place(places, &key, &known);
 	if (known) {
 		*location = known->location;
@@ -217,6 +228,52 @@ int places_use_frame(struct places *places, const struct symbolize_frame *frame,
 }
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int compare_pcs(const void *a, const void *b, void *locations_)
+{
+	const struct profile_location *locations = locations_;
+
+	return COMPARE(locations[*(const uint32_t *)a].pc, locations[*(const uint32_t *)b].pc);
+}
+
+/* Asks the map for the names of `locations`, which ascend by pc; `codes` has room for them. */
+static int name_sorted(struct places *places, const struct perf_map_owner *owner,
+		       const uint32_t *locations, struct perf_map_code *codes, size_t cnt)
+{
+	int err;
+
+	for (size_t i = 0; i < cnt; i++)
+		codes[i] = (struct perf_map_code){.pc = places->locations[locations[i]].pc};
+	err = perf_map_name(owner, codes, cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		struct profile_location *location = &places->locations[locations[i]];
+
+		if (!err && codes[i].name)
+			err = symbolizer_name(places->symbolizer, codes[i].name, &location->names);
+		if (location->mapping && location->names.cnt)
+			places->mappings[location->mapping - 1].has_functions = true;
+		free(codes[i].name);
+	}
+	return err;
+}
+
+int places_name_jit(struct places *places, uint32_t epoch, const struct perf_map_owner *owner)
+{
+	_cleanup_free_ uint32_t *locations = calloc(places->location_cnt + 1, sizeof(*locations));
+	_cleanup_free_ struct perf_map_code *codes =
+		calloc(places->location_cnt + 1, sizeof(*codes));
+	size_t cnt = 0;
+
+	if (!locations || !codes)
+		return -ENOMEM;
+	if (!places->symbolizer)
+		return 0;
+	for (struct place *place = places->places; place; place = place->hh.next)
+		if (place->key.jit_image == epoch + 1ULL)
+			locations[cnt++] = place->location;
+	qsort_r(locations, cnt, sizeof(*locations), compare_pcs, places->locations);
+	return name_sorted(places, owner, locations, codes, cnt);
+}
 
 /* By start; what an exec put at the same place follows in order of first use. */
 static int compare_mappings(const void *a_, const void *b_, void *mappings_)

@@ -222,6 +222,8 @@ static int record(struct session *session, struct windows *windows, struct finis
 		return err;
 	clock->duration_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
 	read_memory(session, clock, true);
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		target_locate(session->targets.all[i]);
 	err = windows_end(windows);
 	if (err)
 		return err;

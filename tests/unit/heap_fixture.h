@@ -2,7 +2,8 @@
 /*
  * A process in its second image, for the tests of heap and places, and short ways to add sites and
  * stacks. The symbolizer is a stand-in: vma is off + 0x10000 in both files, every 16 bytes are a
- * function "f<n>", and where n is odd it is inlined into "outer".
+ * function "f<n>", and where n is odd it is inlined into "outer". So is the map of JIT code: it has
+ * the name "jit" for all below JIT_END.
  */
 #ifndef HEAP_FIXTURE_H
 #define HEAP_FIXTURE_H
@@ -11,6 +12,7 @@
 #include "elf_file.h"
 #include "heap.h"
 #include "mappings.h"
+#include "perf_map.h"
 #include "procmaps.h"
 #include "sampling.h"
 
@@ -83,6 +85,30 @@ int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file
 	return 0;
 }
 
+int symbolizer_name(struct symbolizer *symbolizer, const char *name, struct symbolize_result *out)
+{
+	static const struct symbolize_frame frame = {"jit", "jit", NULL, 0, 0};
+
+	if (symbolizer != SYMBOLIZER || strcmp(name, "jit"))
+		abort();
+	*out = (struct symbolize_result){&frame, 1};
+	return 0;
+}
+
+#define JIT_END 0x80000
+
+static const struct perf_map_owner jit_owner = {.tgid = TGID};
+
+int perf_map_name(const struct perf_map_owner *owner, struct perf_map_code *codes, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		if (owner != &jit_owner || (i && codes[i - 1].pc > codes[i].pc))
+			abort();
+		codes[i].name = codes[i].pc < JIT_END ? strdup("jit") : NULL;
+	}
+	return 0;
+}
+
 static struct mapping mappings_array[] = {
 	{.map = {.start = 0x400000, .end = 0x410000, .inode = 1, .path = (char *)"/app"}},
 	{.map = {.start = 0x600000,
@@ -133,6 +159,7 @@ static inline struct heap_source source_at(uint64_t rate)
 		.duration_ns = 2,
 		.tracks_inuse = true,
 		.epoch = 2,
+		.owner = &jit_owner,
 		.counters = counters,
 	};
 }

@@ -148,3 +148,75 @@ HEAP_TEST(mappings_say_what_is_known_of_them)
 	CHECK_EQ(at(profile, 1, 2)->mapping, 1);
 	CHECK_EQ(at(profile, 1, 2)->names.cnt, 0);
 }
+
+/* The map is that of the last image; what an earlier one had at the same address is another place. */
+HEAP_TEST(jit_code_has_the_names_of_its_image)
+{
+	const uint64_t pcs[] = {0x20001, 0x400101, 0x10001, 0x90001, 0x20001};
+
+	add_stack(heap, 1, 1, HB_STACK_COMPLETE, pcs, 5);
+	add_stack(heap, 2, 2, HB_STACK_COMPLETE, pcs, 5);
+	add_site(heap, 1, 8, 1, 1, 0, 0);
+	add_site(heap, 2, 9, 2, 1, 0, 0);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 2);
+	for (size_t i = 0; i < 2; i++) {
+		bool last = profile->samples[i].size_bytes == 9;
+
+		CHECK_EQ(profile->samples[i].location_cnt, 5);
+		CHECK_STR(at(profile, i, 1)->names.frames[0].name, last ? "f16" : "f528");
+		CHECK_EQ(at(profile, i, 3)->names.cnt, 0);
+		CHECK(at(profile, i, 0) == at(profile, i, 4));
+		for (size_t n = 0; n < 5; n += 2) {
+			CHECK_EQ(at(profile, i, n)->pc, pcs[n] - 1);
+			CHECK_EQ(at(profile, i, n)->mapping, 0);
+			CHECK_EQ(at(profile, i, n)->names.cnt, last);
+			if (last)
+				CHECK_STR(at(profile, i, n)->names.frames[0].name, "jit");
+		}
+	}
+}
+
+/* A file that cannot be read has no JIT code, whatever a map says; shared memory may. */
+HEAP_TEST(jit_code_may_lie_in_shared_memory)
+{
+	static const struct {
+		const char *path;
+		bool is_memory;
+	} cases[] = {{"/memfd:doublemapper", true}, {"/dev/zero", true}, {"/gone.so", false}};
+	struct heap_source source = source_at(1);
+	struct mapping shared[ARRAY_CNT(cases)];
+	const struct mappings all = {.all = shared, .cnt = ARRAY_CNT(cases)};
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		struct hb_stack stack = {.epoch = 2, .cnt = 1, .end = HB_STACK_COMPLETE};
+
+		shared[i] = (struct mapping){.map = {.start = 0x10000 * (i + 1),
+						     .end = 0x10000 * (i + 2),
+						     .inode = 1,
+						     .number = i + 1,
+						     .path = (char *)cases[i].path}};
+		stack.frame[0] = HB_FRAME(i + 1, shared[i].map.start + 1);
+		CHECK_EQ(heap_add_stack(heap, i + 1, &stack), 0);
+		add_site(heap, i + 1, 8, 2, 1, 0, 0);
+	}
+	CHECK_EQ(heap_profile(heap, &source, &all, SYMBOLIZER, profile), 0);
+	CHECK_EQ(profile->sample_cnt, ARRAY_CNT(cases));
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		CHECK_EQ(at(profile, i, 0)->mapping, i + 1);
+		CHECK_EQ(at(profile, i, 0)->names.cnt, cases[i].is_memory);
+		CHECK_EQ(profile->mappings[i].has_functions, cases[i].is_memory);
+	}
+}
+
+HEAP_TEST(without_a_symbolizer_nothing_has_a_name)
+{
+	const uint64_t pcs[] = {0x20001, 0x400101};
+	struct heap_source source = source_at(1);
+
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 2);
+	add_site(heap, 1, 8, 2, 1, 0, 0);
+	CHECK_EQ(heap_profile(heap, &source, &mappings, NULL, profile), 0);
+	CHECK_EQ(at(profile, 0, 0)->names.cnt, 0);
+	CHECK_EQ(at(profile, 0, 1)->names.cnt, 0);
+}
