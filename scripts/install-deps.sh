@@ -30,6 +30,8 @@ packages=(
 )
 # Clients of profiles, programs to profile, and what the tests look with.
 dev_packages=(
+	bind9
+	bind9-dnsutils
 	binutils
 	busybox-static
 	clang-format
@@ -48,6 +50,7 @@ dev_packages=(
 	mandoc
 	mariadb-client-core
 	mariadb-server-core
+	mold
 	mount
 	musl-tools
 	nginx
@@ -64,6 +67,7 @@ dev_packages=(
 	shellcheck
 	sqlite3
 	strace
+	swi-prolog-nox
 	util-linux
 	xz-utils
 )

@@ -11,6 +11,7 @@ The tests' second opinion: it shares no code with heapbpf or with pprof.
     pprof_read.py stacks PROFILE           values, object size, leaf;...;root
     pprof_read.py chains TRUTH PROFILE FILE  stacks are those that the target FILE told
     pprof_read.py total PROFILE TYPE       sum of a sample type
+    pprof_read.py most PROFILE TYPE        sum and stack of where the most of it is
     pprof_read.py types|mappings|comments|facts|functions PROFILE
     pprof_read.py roots PROFILE            objects and the outermost function of their stacks
     pprof_read.py paths PROFILE            stacks of the target `paths` carry their own size
@@ -185,6 +186,15 @@ class Profile:
 def stack_names(sample):
     """Function names from leaf to root, inlined ones included."""
     return [name for location in sample["locations"] for name in location.names()]
+
+
+def most(profile, kind):
+    """The largest sum of a sample type in one stack, over all sizes, and the stack."""
+    column = profile.column(kind)
+    sums = collections.Counter()
+    for sample in profile.samples:
+        sums[";".join(stack_names(sample))] += sample["values"][column]
+    return next(((value, stack) for stack, value in sums.most_common(1)), (0, ""))
 
 
 def base_name(name):
@@ -567,6 +577,9 @@ def main(args):
     if command == "total":
         column = profile.column(args[1])
         print(sum(sample["values"][column] for sample in profile.samples))
+        return 0
+    if command == "most":
+        print(*most(profile, args[1]))
         return 0
     show(command, profile)
     return 0

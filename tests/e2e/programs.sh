@@ -9,23 +9,48 @@
 # Where threads begin.
 roots='entry|_start|clone|clone3|__clone3'
 
-# plausible TYPE REGEX: bytes of TYPE were seen below a function that matches, and 99.9 percent of all
-# samples have a stack that was walked to where its thread began.
-plausible() {
-	local complete all
+# top TYPE REGEX [PROFILE]: the stack that has the most of TYPE, whatever the sizes, matches.
+top() {
+	local value stack profile=${3:-p.pb.gz}
 
-	reader valid p.pb.gz
-	(($(reader total p.pb.gz "$1") > 0)) || fail "no $1"
-	reader stacks p.pb.gz >walked
-	grep -qE "$2" walked || fail "no stack with $2"
-	read -r complete _ all _ < <(reader comments p.pb.gz | grep 'stacks complete$')
+	reader valid "$profile"
+	read -r value stack < <(reader most "$profile" "$1")
+	((value > 0)) || fail "no $1"
+	matches "$stack" "$2" "stack with most of $1"
+}
+
+# Of a thousand stacks.
+complete_min=999
+
+# plausible TYPE REGEX [PROFILE]: so it is, and $complete_min of a thousand samples have a stack that was
+# walked to where its thread began.
+plausible() {
+	local complete all profile=${3:-p.pb.gz}
+
+	top "$@"
+	read -r complete _ all _ < <(reader comments "$profile" | grep 'stacks complete$')
 	((all > 100)) || fail "$all samples are no sample"
-	((complete * 1000 >= all * 999)) || fail "$complete of $all stacks are complete"
-	reader roots p.pb.gz >ends
-	awk -v roots="^($roots)\$" '
+	((complete * 1000 >= all * complete_min)) || fail "$complete of $all stacks are complete"
+	reader roots "$profile" >ends
+	awk -v min="$complete_min" -v roots="^($roots)\$" '
 		$2 ~ roots { good += $1 }
 		{ all += $1 }
-		END { exit good * 1000 < all * 999 }' ends || fail "roots: $(<ends)"
+		END { exit good * 1000 < all * min }' ends || fail "roots: $(<ends)"
+}
+
+# same_answer COMMAND...: a target says the same alone and watched; its profile is in p.pb.gz.
+same_answer() {
+	target_exec "$@"
+	target_step
+	mv truth alone
+	target_end
+	target_exec "$@"
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	cmp alone truth || fail "its answer is another one when it is watched"
+	target_end
 }
 
 test_sqlite3() {
@@ -48,8 +73,8 @@ test_sqlite3() {
 	heapbpf_stop
 	whole
 	equal "$answer" "20000|2980200|name 9999" "answer of sqlite3"
-	plausible alloc_space 'sqlite3|main'
-	plausible inuse_space 'libsqlite3|sqlite3|main|0x'
+	plausible alloc_space 'sqlite3_step'
+	plausible inuse_space 'sqlite3_'
 }
 
 rss=0
@@ -99,16 +124,40 @@ test_python3_with_malloc() {
 	target_end
 }
 
-nginx_master=
+# ask SOCKET COUNT: so many requests by four clients; the answers go to standard output, in order.
+ask() {
+	/usr/bin/python3 - "$@" <<-'END'
+		import concurrent.futures
+		import socket
+		import sys
 
-test_nginx_worker() {
-	local worker
+		def ask(number):
+		    with socket.socket(socket.AF_UNIX) as link:
+		        link.connect(sys.argv[1])
+		        link.sendall(b"GET /%d HTTP/1.0\r\n\r\n" % number)
+		        answer = b""
+		        while chunk := link.recv(65536):
+		            answer += chunk
+		    return answer.partition(b"\r\n\r\n")[2].decode()
+
+		with concurrent.futures.ThreadPoolExecutor(4) as clients:
+		    print(*clients.map(ask, range(int(sys.argv[2]))), sep="\n")
+	END
+}
+
+# Leaves the pids of both workers in the file `workers`.
+nginx_works() {
+	pgrep -P "$1" >workers && (($(lines workers) == 2)) && test -S socket
+}
+
+test_nginx_workers() {
+	local master
 
 	need nginx
 	cat >nginx.conf <<-END
 		daemon off;
 		user root;
-		worker_processes 1;
+		worker_processes 2;
 		error_log $test_dir/error.log;
 		pid $test_dir/nginx.pid;
 		events { worker_connections 64; }
@@ -117,54 +166,74 @@ test_nginx_worker() {
 			client_body_temp_path $test_dir/t1; proxy_temp_path $test_dir/t2;
 			fastcgi_temp_path $test_dir/t3; uwsgi_temp_path $test_dir/t4;
 			scgi_temp_path $test_dir/t5;
-			server { listen unix:$test_dir/socket; location / { return 200 "fine"; } }
+			server { listen unix:$test_dir/socket; location / { return 200 "fine \$uri"; } }
 		}
 	END
 	nginx -c "$test_dir/nginx.conf" -p "$test_dir" -e "$test_dir/error.log" 2>messages &
-	nginx_master=$!
-	pids+=("$nginx_master")
-	eventually test -S socket
-	eventually pgrep -P "$nginx_master" >worker
-	worker=$(<worker)
-	pids+=("$worker")
-	heapbpf_start -p "$worker" -r 1 -o p.pb.gz
-	/usr/bin/python3 - <<-'END'
-		import socket
-		for _ in range(500):
-		    with socket.socket(socket.AF_UNIX) as link:
-		        link.connect("socket")
-		        link.sendall(b"GET / HTTP/1.0\r\n\r\n")
-		        answer = b""
-		        while chunk := link.recv(4096):
-		            answer += chunk
-		    assert answer.endswith(b"fine"), answer
-	END
+	master=$!
+	pids+=("$master")
+	eventually nginx_works "$master"
+	mapfile -t -O "${#pids[@]}" pids <workers
+	mkdir profiles
+	ask socket 2000 >alone
+	heapbpf_start -p "$(paste -sd, workers)" -r 1 -o profiles/
+	ask socket 2000 >watched
 	heapbpf_stop
 	whole
-	plausible alloc_space 'ngx|nginx|0x|posix_memalign'
-	(($(reader total p.pb.gz alloc_objects) >= 500))
-	kill "$nginx_master"
-	wait "$nginx_master" || true
+	cmp alone watched
+	equal "$(sed -n 2000p watched)" "fine /1999" "answer of nginx"
+	for profile in profiles/*; do
+		plausible alloc_space 'ngx_memalign;.*ngx_process_events_and_timers;.*;main;' "$profile"
+		reader total "$profile" alloc_objects
+	done >objects
+	equal "$(lines objects)" 2 "profiles"
+	# A connection, a request, and memory for each.
+	(($(paste -sd+ objects) >= 6000)) || fail "objects: $(<objects)"
+	kill "$master"
+	wait "$master" || true
 }
 
-test_redis() {
-	local redis=(redis-cli -s "$test_dir/socket")
+# digest SOCKET: of all that the redis there has.
+digest() {
+	redis-cli -s "$1" debug digest
+}
 
-	need redis-server redis-cli redis-benchmark
-	redis-server --port 0 --unixsocket "$test_dir/socket" --save "" --dir "$test_dir" >messages &
+# What redis says of its last child.
+redis_saved() {
+	redis-cli -s socket info persistence >state
+	grep -q 'rdb_bgsave_in_progress:0' state && grep -q 'rdb_saves:1' state
+}
+
+# redis NAME [OPTION...]: starts it with its socket NAME, in this directory.
+redis() {
+	redis-server --port 0 --unixsocket "$test_dir/$1" --save "" --dir "$test_dir" \
+		--enable-debug-command yes "${@:2}" >"messages.$1" &
 	pids+=($!)
-	eventually "${redis[@]}" ping >answer
+	eventually redis-cli -s "$1" ping >answer
+}
+
+# The child that writes the file of its data has the probes' breakpoints, and no probes.
+test_redis() {
+	need redis-server redis-cli redis-benchmark
+	redis socket
 	heapbpf_start -p "${pids[-1]}" -r 1 -o p.pb.gz
-	redis-benchmark -s "$test_dir/socket" -q -n 3000 -c 20 -r 500 -t set,lpush,lrange_100,hset,zadd \
-		>bench
-	"${redis[@]}" eval 'local t = {} for i = 1, 2000 do t[i] = "x" .. i end
+	redis-benchmark -s socket -q -n 2000 -c 20 -r 500 -t set,lpush,lrange_100,hset,zadd >bench
+	redis-benchmark -s socket -q -n 500 -d 10000 -c 20 -r 50 -t set >bench
+	redis-cli -s socket eval 'local t = {} for i = 1, 2000 do t[i] = "x" .. i end
 		redis.call("rpush", "list", unpack(t)) return redis.call("llen", "list")' 0 >answer
+	redis-cli -s socket bgsave >saving
+	redis-benchmark -s socket -q -n 200 -c 20 -t get >bench
+	eventually redis_saved
 	heapbpf_stop
 	whole
 	equal "$(<answer)" 2000 "answer of redis"
-	plausible alloc_space 'zmalloc|redis|sds|0x'
-	plausible inuse_space 'createObject|zmalloc|0x'
-	"${redis[@]}" shutdown nosave || true
+	grep -q 'rdb_last_bgsave_status:ok' state || fail "$(<state)"
+	plausible alloc_space '(createStringObject|readQueryFromClient);.*aeMain;main;'
+	plausible inuse_space 'createStringObject;.*processInputBuffer;readQueryFromClient;.*aeMain;main;'
+	redis second --dbfilename dump.rdb
+	equal "$(digest second)" "$(digest socket)" "what was saved"
+	redis-cli -s second shutdown nosave || true
+	redis-cli -s socket shutdown nosave || true
 }
 
 test_mariadb() {
@@ -192,36 +261,289 @@ test_mariadb() {
 	heapbpf_stop
 	whole
 	equal "$(tr '\t\n' '  ' <answer)" "5000 737700 name 999 999 " "answer of mariadb"
-	plausible alloc_space 'my_malloc|Query|mariadbd|0x'
+	plausible alloc_space 'handler::ha_rnd_next.*;rr_sequential.*;JOIN::exec.*mysql_execute_command'
 	kill "$server"
 	wait "$server" || true
 }
 
-# Leaves the pid of the process that serves pgbench in the file `backend`.
-backend_of_pgbench() {
-	as_postgres psql -qAtc "select pid from pg_stat_activity
-		where application_name = 'pgbench' and query ~ '^(BEGIN|END|UPDATE|INSERT)' and state is not null limit 1" >backend
-	[[ -s backend ]]
+# Leaves the pids of the processes that serve pgbench in the file `backends`, when there are four.
+backends_of_pgbench() {
+	as_postgres psql -qAtc "select pid from pg_stat_activity where application_name = 'pgbench'
+		and query ~ '^(BEGIN|END|UPDATE|INSERT)' and state is not null" >backends
+	(($(lines backends) == 4))
 }
 
-test_postgres_backend() {
-	local backend
+test_postgres_backends() {
+	local profile bench
 
 	postgres_serve
-	exec_as_postgres pgbench -c 1 -T 300 >bench 2>&1 &
+	exec_as_postgres pgbench -c 4 -j 2 -T 300 >bench 2>&1 &
 	bench=$!
 	pids+=("$bench")
-	eventually backend_of_pgbench
-	backend=$(<backend)
-	heapbpf_run --max-overhead none -p "$backend" -d 3s -r 64K -o p.pb.gz
+	eventually backends_of_pgbench
+	mkdir profiles
+	heapbpf_run --max-overhead none -p "$(paste -sd, backends)" -d 1s -r 64K -o profiles/
 	whole
-	plausible alloc_space 'AllocSet|palloc|postgres|0x'
+	equal "$(find profiles -type f | wc -l)" 4 "profiles"
+	for profile in profiles/*; do
+		plausible alloc_space ';PostgresMain;.*;PostmasterMain;' "$profile"
+	done
 	kill -0 "$bench" || fail "pgbench did not go on: $(<bench)"
 	as_postgres psql -qAtc "select pg_terminate_backend(pid) from pg_stat_activity
 		where application_name = 'pgbench'" >/dev/null
 	wait "$bench" || true
-	equal "$(as_postgres psql -qAtc 'select count(*) from pgbench_accounts')" 100000 "accounts"
+	# Each transaction is in all four tables, or in none.
+	as_postgres psql -qAt >sums <<-'END'
+		select sum(delta) from pgbench_history;
+		select sum(abalance) from pgbench_accounts;
+		select sum(tbalance) from pgbench_tellers;
+		select sum(bbalance) from pgbench_branches;
+	END
+	equal "$(sort -u sums | wc -l)" 1 "different sums"
 	kill -INT "$(head -n 1 db/data/postmaster.pid)"
+}
+
+# questions: what the name server is asked.
+questions() {
+	local i
+
+	for i in {1..500}; do
+		echo "host$i.example TXT"
+	done
+	echo "example AXFR"
+	echo "nobody.example A"
+}
+
+# Debian's has the functions of jemalloc that are no malloc.
+test_named() {
+	local port server i
+
+	need named dig
+	port=$(/usr/bin/python3 -c 'import socket
+link = socket.socket()
+link.bind(("127.0.0.1", 0))
+print(link.getsockname()[1])')
+	cat >named.conf <<-END
+		options {
+			directory "$test_dir";
+			pid-file none;
+			session-keyfile "$test_dir/session.key";
+			listen-on port $port { 127.0.0.1; };
+			listen-on-v6 { none; };
+			recursion no;
+			dnssec-validation no;
+			allow-transfer { any; };
+		};
+		controls { };
+		zone "example" { type primary; file "$test_dir/zone"; };
+	END
+	{
+		printf '%s\n' "\$TTL 60" '@ IN SOA ns root 1 60 60 60 60' '@ IN NS ns' 'ns IN A 127.0.0.1'
+		for i in {1..2000}; do
+			echo "host$i IN TXT \"text of $i\""
+		done
+	} >zone
+	questions >asked
+	named -g -n 2 -c named.conf >messages 2>&1 &
+	server=$!
+	pids+=("$server")
+	eventually grep -q 'running$' messages
+	dig @127.0.0.1 -p "$port" +noall +answer -f asked >alone
+	heapbpf_start -p "$server" -r 1 -o p.pb.gz
+	dig @127.0.0.1 -p "$port" +noall +answer -f asked >watched
+	heapbpf_stop
+	whole
+	cmp alone watched
+	equal "$(grep -c 'TXT.*"text of' watched)" 2500 "answers"
+	"$HEAPBPF" check -p "$server" >out
+	if ldd "$(command -v named)" | grep -q jemalloc; then
+		says '^    mallocx .*emulated$' cat out
+	fi
+	plausible alloc_space 'isc__mem(pool)?_get;.*;(isc__)?trampoline_run;|isc__mem(pool)?_get;.*uv_run'
+	kill "$server"
+	wait "$server" || true
+}
+
+# Debian's has tcmalloc.
+test_swipl() {
+	need swipl
+	cat >queens.pl <<-'END'
+		:- initialization(main, main).
+		:- dynamic fact/3.
+		await(Word) :- format("~w~n", [Word]), flush_output, get_char(_).
+		queens(N, Qs) :- numlist(1, N, Ns), permutation(Ns, Qs), safe(Qs).
+		safe([]).
+		safe([Q|Qs]) :- no_attack(Q, Qs, 1), safe(Qs).
+		no_attack(_, [], _).
+		no_attack(Q, [R|Qs], D) :- Q =\= R + D, Q =\= R - D, E is D + 1, no_attack(Q, Qs, E).
+		remember(I) :- atom_concat(name_, I, A), X is I * I, assertz(fact(I, A, X)).
+		main :-
+			await('READY'),
+			forall(between(1, 20000, I), remember(I)),
+			aggregate_all(sum(X), fact(_, _, X), Sum),
+			findall(Qs, queens(6, Qs), All),
+			fact(777, Name, _),
+			format("~w ~w ~w~n", [Sum, All, Name]),
+			await('DONE').
+	END
+	same_answer swipl queens.pl
+	equal "$(<truth)" \
+		"2666866670000 [[2,4,6,1,3,5],[3,6,2,5,1,4],[4,1,5,2,6,3],[5,3,1,6,4,2]] name_777" \
+		"answer of swipl"
+	plausible alloc_space '^PL_malloc'
+	plausible inuse_space '^PL_malloc'
+	# A clause and an atom for each.
+	(($(reader total p.pb.gz inuse_objects) >= 40000))
+}
+
+test_node() {
+	need node
+	cat >server.js <<-'END'
+		'use strict';
+		const crypto = require('crypto');
+		const fs = require('fs');
+		const http = require('http');
+		const zlib = require('zlib');
+		const byte = Buffer.alloc(1);
+		const hash = crypto.createHash('sha256');
+		const socket = fs.mkdtempSync('/tmp/heapbpf-node.') + '/socket';
+
+		function wait(word) {
+			fs.writeSync(1, word + '\n');
+			if (fs.readSync(0, byte, 0, 1) !== 1)
+				process.exit(4);
+		}
+
+		function respond(request, response) {
+			const body = Buffer.alloc(200000, request.url);
+			response.end(JSON.stringify({url: request.url, sum: crypto.createHash('md5').update(body).digest('hex'),
+				packed: zlib.deflateSync(body).length}));
+		}
+
+		const server = http.createServer(respond);
+
+		function end() {
+			server.close();
+			fs.rmSync(socket.replace(/.socket$/, ''), {recursive: true, force: true});
+			fs.writeSync(1, hash.digest('hex') + '\n');
+			wait('DONE');
+			process.exit(0);
+		}
+
+		function ask(i) {
+			if (i === 50)
+				return end();
+			http.get({socketPath: socket, path: '/' + i, agent: false}, (answer) => {
+				answer.on('data', (piece) => hash.update(piece));
+				answer.on('end', () => ask(i + 1));
+			});
+		}
+
+		server.listen(socket, () => {
+			wait('READY');
+			ask(0);
+		});
+	END
+	same_answer node server.js
+	# Some stacks through code that V8 makes are cut there.
+	complete_min=990
+	plausible alloc_space 'node::|v8::'
+	(($(reader total p.pb.gz alloc_space) >= 50 * 200000))
+}
+
+# C in Go: the stacks of its goroutines grow and are copied around the calls.
+test_go_server() {
+	local go
+
+	go_command >/dev/null
+	go=$(go_command)
+	need cc
+	cp "$TESTS/targets/cgo_server.go" .
+	GOCACHE=$test_dir/cache GO111MODULE=off "$go" build -o server cgo_server.go
+	same_answer ./server
+	reader compare truth p.pb.gz
+	top alloc_space '^work;.*runtime\.asmcgocall'
+}
+
+test_rust() {
+	need rustc
+	cat >index.rs <<-'END'
+		use std::collections::HashMap;
+		use std::io::{Read, Write};
+		use std::thread;
+
+		fn wait(word: &str) {
+		    println!("{}", word);
+		    std::io::stdout().flush().unwrap();
+		    std::io::stdin().read_exact(&mut [0]).unwrap();
+		}
+
+		#[inline(never)]
+		fn index_words(first: u64, index: &mut HashMap<String, Vec<u64>>) {
+		    for n in first..first + 5000 {
+		        index.entry(format!("word {}", n * n % 1009)).or_insert_with(Vec::new).push(n);
+		    }
+		}
+
+		#[inline(never)]
+		fn make_pages(first: u64) -> Vec<Box<[u8]>> {
+		    (first..first + 50).map(|n| vec![n as u8; 20000].into_boxed_slice()).collect()
+		}
+
+		fn main() {
+		    wait("READY");
+		    let parts: Vec<_> = (0..4).map(|part| thread::spawn(move || {
+		        let mut index = HashMap::new();
+		        index_words(part * 5000, &mut index);
+		        (index, make_pages(part))
+		    })).collect();
+		    let parts: Vec<_> = parts.into_iter().map(|part| part.join().unwrap()).collect();
+		    for (index, pages) in &parts {
+		        let sum: u64 = index.values().flatten().sum();
+		        let bytes: u64 = pages.iter().flat_map(|page| page.iter()).map(|b| *b as u64).sum();
+		        println!("{} {} {}", index.len(), sum, bytes);
+		    }
+		    wait("DONE");
+		}
+	END
+	rustc -O -g index.rs
+	same_answer ./index
+	plausible alloc_space 'index::make_pages;.*;start_thread;'
+	plausible inuse_space 'index::make_pages;.*;start_thread;'
+	(($(reader total p.pb.gz inuse_space) >= 4 * 50 * 20000))
+}
+
+# A linker with an allocator of its own and, in Debian's, hardly any unwind information: its stacks
+# are cut, and its work is the same.
+test_mold() {
+	local i
+
+	need mold cc
+	for i in {1..200}; do
+		echo "int f$i(void) { return $i; } const char *s$i(void) { return \"text $i\"; }"
+	done >many.c
+	{
+		printf 'int f%d(void);\n' {1..200}
+		cat <<-'END'
+			#include <stdio.h>
+			int main(void) { printf("%d\n",
+		END
+		printf 'f%d() + ' {1..200}
+		echo '0); return 0; }'
+	} >main.c
+	cc -g -ffunction-sections -c many.c main.c
+	mkdir linker
+	cat >linker/ld <<-'END'
+		#!/bin/sh
+		exec $LINK mold --no-fork "$@"
+	END
+	chmod 755 linker/ld
+	LINK='' cc -B"$PWD/linker" -o alone many.o main.o
+	LINK="$HEAPBPF -r 1 -o $PWD/p.pb.gz --" cc -B"$PWD/linker" -o watched many.o main.o 2>err
+	cmp alone watched
+	equal "$(./watched)" 20100 "answer of what was linked"
+	reader valid p.pb.gz
+	(($(reader total p.pb.gz alloc_objects) > 1000))
 }
 
 e2e_main "$@"
