@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Feeds made-up bytes to what reads foreign files: fuzz_cfi (call frame information) and fuzz_elf
-# (ELF files), with libFuzzer and the address and undefined behaviour sanitizers.
+# Feeds made-up bytes to what reads foreign files: fuzz_cfi (call frame information), fuzz_elf (ELF
+# files) and fuzz_map (maps of JIT code), with libFuzzer and the address and undefined behaviour
+# sanitizers.
 #
-#   scripts/fuzz.sh [SECONDS] [TARGET...]    default 600 seconds for each of the two
+#   scripts/fuzz.sh [SECONDS] [TARGET...]    default 600 seconds for each of them
 #
 # Seeds are made of tests/fuzz/corpus and of programs that are here; what was found on the way stays
 # in build/fuzz/corpus.TARGET and is where the next run goes on. A file that breaks something is
@@ -18,7 +19,7 @@ if [[ ${1:-} =~ ^[0-9]+$ ]]; then
 	shift
 fi
 targets=("$@")
-((${#targets[@]})) || targets=(cfi elf)
+((${#targets[@]})) || targets=(cfi elf map)
 out=${BUILD:-build}/fuzz
 sanitize=address,undefined
 
@@ -71,7 +72,8 @@ add_section() {
 make_seeds() {
 	local source name file
 
-	mkdir -p "$out/corpus.cfi" "$out/corpus.elf"
+	mkdir -p "$out/corpus.cfi" "$out/corpus.elf" "$out/corpus.map"
+	printf '0 20 f\n0x1000 0x100 g h\n\nx\n10 f i' >"$out/corpus.map/seed"
 	for source in tests/fuzz/corpus/*.s; do
 		name=$out/$(basename "$source" .s)
 		cc -nostdlib -shared -Wl,--build-id -Wl,-soname,seed.so -o "$name.so" "$source"
