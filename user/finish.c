@@ -108,6 +108,7 @@ static int finish_target(const struct finishing *f, bool *partial)
 		.root_fd = target->whereabouts.root_fd,
 		.uid = target->whereabouts.uid,
 		.begun_ns = target->begun_ns,
+		.ended_ns = target->ended_ns,
 	};
 	struct heap_source source = {
 		.tgid = target->tgid,

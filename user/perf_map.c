@@ -43,13 +43,13 @@ static int64_t clock_ns(clockid_t id)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Processes come to the number of another one that left its map behind. */
-static bool is_older(const struct stat *st, int64_t begun_ns)
+/* Was the file written before `moment_ns` of CLOCK_BOOTTIME, by at least `margin_ns`? */
+static bool is_older(const struct stat *st, int64_t moment_ns, int64_t margin_ns)
 {
 	int64_t written_ns = st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec;
 	int64_t file_age_ns = clock_ns(CLOCK_REALTIME) - written_ns;
 
-	return file_age_ns > clock_ns(CLOCK_BOOTTIME) - begun_ns + TICK_NS;
+	return file_age_ns > clock_ns(CLOCK_BOOTTIME) - moment_ns + margin_ns;
 }
 
 /* Why the file is not to be used; NULL: it is. */
@@ -59,8 +59,11 @@ static const char *fault_of(const struct stat *st, const struct perf_map_owner *
 		return "it is not a regular file";
 	if (st->st_uid && st->st_uid != owner->uid)
 		return "it belongs to another user";
-	if (is_older(st, owner->begun_ns))
+	/* Processes come to the number of one that ended and left its map behind. */
+	if (is_older(st, owner->begun_ns, TICK_NS))
 		return "it is older than the program";
+	if (owner->ended_ns && !is_older(st, owner->ended_ns, -TICK_NS))
+		return "it was written after the process ended";
 	return NULL;
 }
 

@@ -24,7 +24,9 @@ struct perf_map_owner {
 	pid_t inner_tgid; /* what it calls itself, in the innermost pid namespace */
 	int root_fd;	  /* its root directory; -1: it has no map */
 	uid_t uid;	  /* whose file it may be, beside root's */
-	int64_t begun_ns; /* CLOCK_BOOTTIME, when the program began; an older file is another's */
+	/* CLOCK_BOOTTIME: when the program began and ended; 0: it lives. What was not written in
+	 * between is of another process that had its number. */
+	int64_t begun_ns, ended_ns;
 };
 
 /* An address of code, and the name that was found for it. */
@@ -35,7 +37,7 @@ struct perf_map_code {
 
 /*
  * Opens the map of a process: a regular file, not reached by a link, of the process's user or
- * root's, and written since the program began. The descriptor; -ENOENT if there is none, or one
+ * root's, and last written while the program ran. The descriptor; -ENOENT if there is none, or one
  * that is not to be trusted, which is said; -ENOMEM, -EMFILE, -ENFILE.
  */
 int perf_map_open(const struct perf_map_owner *owner);

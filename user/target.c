@@ -198,12 +198,23 @@ int target_renew(struct target *target)
 	return 0;
 }
 
-void target_begin(struct target *target)
+static int64_t boottime_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	target->begun_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+void target_begin(struct target *target)
+{
+	target->begun_ns = boottime_ns();
+}
+
+void target_end(struct target *target)
+{
+	target->exited = true;
+	target->ended_ns = boottime_ns();
 }
 
 /* Without a process behind it. */

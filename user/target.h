@@ -42,6 +42,7 @@ struct target {
 	char *comm; /* owned */
 	struct whereabouts whereabouts;
 	int64_t begun_ns; /* CLOCK_BOOTTIME, when the process or its image began */
+	int64_t ended_ns; /* the same, when its end was noted; 0: it was not */
 	bool exited;
 	bool end_told;	       /* by the last event of all that it caused */
 	bool borrows;	       /* it runs in its parent's memory until it executes (vfork) */
@@ -95,6 +96,9 @@ void target_locate(struct target *target);
 
 /* Notes that it executed another program, which begins now. */
 void target_begin(struct target *target);
+
+/* Notes that it has ended. */
+void target_end(struct target *target);
 
 /* True if the process has ended; its number may then belong to another one. */
 bool target_is_gone(const struct target *target);

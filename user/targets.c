@@ -114,7 +114,7 @@ void targets_end(struct targets *targets, struct target *target)
 {
 	if (target->exited)
 		return;
-	target->exited = true;
+	target_end(target);
 	targets->alive_cnt--;
 	/* A descriptor for each that ever was would run out. */
 	epoll_ctl(targets->ends_fd, EPOLL_CTL_DEL, target->pidfd, NULL);

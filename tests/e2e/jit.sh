@@ -109,6 +109,19 @@ test_process_ends() {
 	named
 }
 
+# Another process may have its number by then.
+test_map_of_later() {
+	jit_target "$TARGETS/jit"
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	map_is cat code
+	touch -d '1 minute' "/tmp/perf-$target_pid.map"
+	target_end
+	heapbpf_wait
+	whole
+	refused "it was written after the process ended"
+}
+
 # Lines about one address: what was written last is there now.
 test_reused_addresses() {
 	jit_target "$TARGETS/jit"

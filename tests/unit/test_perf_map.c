@@ -347,6 +347,29 @@ TEST(only_what_was_written_since_it_began)
 	CHECK_EQ(opened(old, clock_now_ns(CLOCK_BOOTTIME), true), 0);
 }
 
+TEST(only_what_was_written_until_it_ended)
+{
+	static const struct {
+		int64_t end_age_ns;
+		int opened;
+	} cases[] = {{0, 0}, {SECOND_NS, -ENOENT}, {3 * SECOND_NS, -ENOENT}};
+
+	for (size_t i = 0; i < ARRAY_CNT(cases); i++) {
+		struct perf_map_owner owner;
+		int fd;
+
+		CHECK(scratch_run("rm -rf jail; mkdir -p jail/tmp; echo >jail/tmp/perf-7.map"));
+		owner = owner_of("jail");
+		owner.begun_ns -= 5 * SECOND_NS;
+		owner.ended_ns = clock_now_ns(CLOCK_BOOTTIME) - cases[i].end_age_ns;
+		fd = perf_map_open(&owner);
+		close(owner.root_fd);
+		CHECK_EQ(fd < 0 ? fd : 0, cases[i].opened);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
 TEST(no_root_no_map)
 {
 	struct perf_map_owner owner = owner_of("nowhere");
