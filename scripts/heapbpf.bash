@@ -55,14 +55,14 @@ _heapbpf() {
 	--max-overhead)
 		mapfile -t answers < <(compgen -W "5 10 20 none" -- "$word")
 		;;
-	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth | --max-processes | \
+	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth | --max-processes | --share | \
 		--symbol-prefix) ;;
 	*)
 		if [[ $word == -* ]]; then
 			mapfile -t answers < <(compgen -W "-p --pid -a --all --comm --cgroup --user --follow --no-follow
 				-c --command -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
-				--max-sites --max-live --max-depth --max-processes --max-overhead --preserve-status
+				--max-sites --max-live --max-depth --max-processes --share --max-overhead --preserve-status
 				--symbol-prefix -h --help --version" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")

@@ -30,6 +30,8 @@ struct attachments {
 	struct uprobe_links *hooks;   /* that stay */
 	struct uprobe_links *links;   /* NULL: off */
 	struct uprobe_links *dropped; /* of processes that are forgotten */
+	attachments_fn *chooses;      /* NULL: all are probed */
+	void *data;		      /* of `chooses` */
 	pthread_t leaving;	      /* frees the links that were there before */
 	bool is_leaving;
 };
@@ -131,6 +133,17 @@ static int put_in(struct attachments *attachments, struct uprobe_links *links,
 				at->points, at->cnt);
 }
 
+void attachments_choose(struct attachments *attachments, attachments_fn *fn, void *data)
+{
+	attachments->chooses = fn;
+	attachments->data = data;
+}
+
+static bool is_chosen(const struct attachments *attachments, const struct attachment *at)
+{
+	return !attachments->chooses || attachments->chooses(at->tgid, attachments->data);
+}
+
 int attachments_on(struct attachments *attachments)
 {
 	struct uprobe_links *links;
@@ -142,7 +155,8 @@ int attachments_on(struct attachments *attachments)
 	if (!links)
 		return -ENOMEM;
 	for (size_t i = 0; i < attachments->cnt && !err; i++)
-		err = put_in(attachments, links, &attachments->all[i]);
+		if (is_chosen(attachments, &attachments->all[i]))
+			err = put_in(attachments, links, &attachments->all[i]);
 	if (err) {
 		uprobe_links_free(links);
 		return err;
@@ -187,7 +201,7 @@ int attachments_add(struct attachments *attachments, pid_t tgid, const char *pat
 		return err;
 	at.cnt = cnt - hooks.cnt;
 	memmove(parted, parted + hooks.cnt, at.cnt * sizeof(*parted));
-	if (attachments->links)
+	if (attachments->links && is_chosen(attachments, &at))
 		err = put_in(attachments, attachments->links, &at);
 	if (err)
 		return err;

@@ -8,6 +8,8 @@
 
 #include "uprobe_link.h"
 
+#include <stdbool.h>
+
 struct attachments;
 
 /* Empty and off, for programs of `tier`; NULL if out of memory. `progs` is copied. */
@@ -29,6 +31,12 @@ void attachments_drop(struct attachments *attachments, pid_t tgid);
 
 /* Takes out what was dropped, unless the thread of attachments_off() is still at work. */
 void attachments_sweep(struct attachments *attachments);
+
+/* Is a process to be probed when the switch is on? */
+typedef bool attachments_fn(pid_t tgid, void *data);
+
+/* From now on only processes are probed that fn(..., data) agrees to; NULL: all. */
+void attachments_choose(struct attachments *attachments, attachments_fn *fn, void *data);
 
 /* Puts all in. 0, or -errno with the switch off. On already: does nothing. */
 int attachments_on(struct attachments *attachments);

@@ -41,19 +41,26 @@ static double next_random(struct budget *budget)
 }
 
 void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,
-		  uint64_t seed)
+		  int64_t turn_ns, uint64_t seed)
 {
 	*budget = (struct budget){
 		.limit = limit,
 		.bursts = bursts,
 		.looking = true,
 		.end_ns = end_ns,
+		.turn_ns = turn_ns,
 		.step_ns = now_ns,
 		.period_ns = now_ns,
-		.length_ns = isinf(limit) ? INT64_MAX - now_ns : LOOK_NS,
+		.length_ns = isinf(limit) && !turn_ns ? INT64_MAX - now_ns : LOOK_NS,
 		.random = seed | 1,
 	};
 	budget->window_ns = budget->length_ns;
+}
+
+/* All of the time is one window: there is nothing to be planned. */
+static bool is_endless(const struct budget *budget)
+{
+	return isinf(budget->limit) && !budget->turn_ns;
 }
 
 static bool is_whole(const struct budget *budget)
@@ -82,7 +89,7 @@ int64_t budget_next_ns(const struct budget *budget)
 	};
 	int64_t next_ns = budget->length_ns, at_ns = budget->step_ns - budget->period_ns;
 
-	if (isinf(budget->limit))
+	if (is_endless(budget))
 		return INT64_MAX;
 	for (int i = 0; i < 4 && !is_whole(budget); i++)
 		if (borders[i] > at_ns && borders[i] < next_ns)
@@ -158,7 +165,9 @@ static int64_t plan_length(const struct budget *budget, int64_t left_ns, double 
 	       length_ns = part < 1 || !is_whole(budget) ? SECOND_NS : WHOLE_NS;
 	double allowed = budget->limit * budget->cpu_rate, cnt;
 
-	if (budget->bursts && part < 1) {
+	if (budget->turn_ns && part >= 1) {
+		length_ns = (double)budget->turn_ns;
+	} else if (budget->bursts && part < 1) {
 		/* Long enough to pay for a second, and for what was spent before. */
 		length_ns = SECOND_NS / part;
 		if (debt_ns > 0 && allowed > 0)
@@ -245,13 +254,14 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 	note_open(budget, now_ns, load);
 	learn_load(budget, now_ns, load);
 	step->coverage = 1;
-	if (!was_whole)
+	/* Between turns the probes move. */
+	if (!was_whole || budget->turn_ns)
 		step->coverage = work_seen(
 			budget, (double)budget->seen_ns / (double)(now_ns - budget->period_ns),
 			now_ns, load);
 	plan(budget, now_ns, load);
 	/* Whole periods in a row are one; so are the look and the burst that it turns into. */
-	step->settle = !was_open || !was_whole ||
+	step->settle = !was_open || !was_whole || budget->turn_ns ||
 		       (!is_whole(budget) && !(budget->bursts && budget->looking));
 	budget->looking = false;
 	if (!step->settle && !is_whole(budget))
@@ -279,7 +289,7 @@ struct budget_step budget_step(struct budget *budget, int64_t now_ns,
 	bool inside;
 
 	budget->step_ns = now_ns;
-	if (isinf(budget->limit)) {
+	if (is_endless(budget)) {
 		step.open = !budget->opened_ns;
 		return step;
 	}
@@ -310,7 +320,7 @@ double budget_finish(const struct budget *budget, int64_t now_ns, const struct b
 	int64_t elapsed_ns = now_ns - budget->period_ns, planned_ns;
 	double part;
 
-	if (isinf(budget->limit) || is_whole(budget) || elapsed_ns <= 0)
+	if (is_endless(budget) || elapsed_ns <= 0 || (is_whole(budget) && !budget->turn_ns))
 		return 1;
 	if (budget->bursts)
 		return work_seen(budget, (double)budget->seen_ns / (double)elapsed_ns, now_ns,

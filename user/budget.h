@@ -34,10 +34,11 @@ struct budget_load {
 struct budget {
 	double limit; /* share of the targets' time, above 0; INFINITY: none */
 	bool bursts;
-	bool looking;	   /* in the first period */
-	bool is_partial;   /* not all of the time was, or will be, recorded */
-	int64_t end_ns;	   /* of the recording; 0: unknown */
-	int64_t step_ns;   /* of the last step */
+	bool looking;	 /* in the first period */
+	bool is_partial; /* not all of the time was, or will be, recorded */
+	int64_t end_ns;	 /* of the recording; 0: unknown */
+	int64_t turn_ns; /* a period that is recorded whole lasts so long; 0: to the next change */
+	int64_t step_ns; /* of the last step */
 	int64_t period_ns; /* where the period begins */
 	int64_t length_ns;
 	int64_t window_ns; /* of the period; length_ns: all of it */
@@ -64,10 +65,11 @@ struct budget_step {
 
 /*
  * Begins at `now`: the first step of budget_step() follows at once. `end_ns` 0: nobody knows.
- * `seed` is for the windows' places.
+ * `turn_ns` not 0: the processes take turns in being recorded, so there is a new window at least so
+ * often, whatever can be afforded. `seed` is for the windows' places.
  */
 void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,
-		  uint64_t seed);
+		  int64_t turn_ns, uint64_t seed);
 
 /* When budget_step() is to be called next; INT64_MAX: never, all of it is recorded. */
 int64_t budget_next_ns(const struct budget *budget);

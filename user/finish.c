@@ -35,6 +35,11 @@ static unsigned terminal_width(void)
 static void show_coverage(const struct profile_coverage *coverage, const struct finish_clock *clock,
 			  FILE *out)
 {
+	if (coverage->share)
+		fprintf(out,
+			"recorded: %u of the processes at a time, at random; what was allocated "
+			"is scaled to all of the time, what is in use is not\n",
+			coverage->share);
 	if (!coverage->window_cnt)
 		return;
 	fprintf(out,

@@ -195,6 +195,11 @@ int loader_arm(struct loader *loader)
 	return attachments_on(loader->attachments);
 }
 
+void loader_choose(struct loader *loader, loader_chooses_fn *fn, void *data)
+{
+	attachments_choose(loader->attachments, fn, data);
+}
+
 void loader_disarm(struct loader *loader)
 {
 	attachments_off(loader->attachments);

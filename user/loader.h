@@ -59,6 +59,15 @@ double loader_hit_ns(struct loader *loader);
  */
 int loader_arm(struct loader *loader);
 
+/* Is a process to be probed? */
+typedef bool loader_chooses_fn(pid_t tgid, void *data);
+
+/*
+ * Of what loader_attach() was told only those are put in place, from the next time on, that
+ * fn(..., data) agrees to.
+ */
+void loader_choose(struct loader *loader, loader_chooses_fn *fn, void *data);
+
 /* Takes them out; the kernel's part of it goes on beside us. */
 void loader_disarm(struct loader *loader);
 

@@ -52,6 +52,7 @@ static const struct option_row rows[] = {
 	{OPTS_KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
 	{OPTS_KEY_MAX_LIVE, "max-live", "N",
 	 "sampled objects alive at a time (default: by rate and memory)"},
+	{OPTS_KEY_SHARE, "share", "N", "N random ones of the processes at a time, in turns"},
 	{OPTS_KEY_MAX_PROCESSES, "max-processes", "N", "processes at a time (default 4096)"},
 	{OPTS_KEY_MAX_DEPTH, "max-depth", "N", "frames of a stack (default 128, at most 512)"},
 	{OPTS_KEY_TIER, "tier", "session|multi|perf", NULL},
@@ -259,8 +260,9 @@ static int check_command(const struct opts *opts)
 		return log_fail(0, "give processes or a program to run, not both");
 	if (!opts->command[0][0])
 		return log_fail(0, "the program to run has an empty name");
-	if (opts->floor)
-		return log_fail(0, "--floor needs -p PID");
+	if (opts->floor || opts->share)
+		return log_fail(0, "--%s needs processes that run, like -p PID",
+				opts->floor ? "floor" : "share");
 	return 0;
 }
 
@@ -273,6 +275,9 @@ static int check_processes(const struct opts *opts)
 		return log_fail(0, "give -p PID, or -a, --comm, --cgroup, --user, not both");
 	if (opts->verb == OPTS_CHECK && opts_are_selected(opts))
 		return log_fail(0, "check looks at -p PID only (see --help)");
+	if (opts->everybody && opts->share)
+		return log_fail(0, "--share goes with processes that are probed one by one: give "
+				   "-p, --comm, --cgroup or --user without -a");
 	if (opts->everybody && opts->follow_given && !opts->follow)
 		return log_fail(0, "-a has the children, too; --no-follow cannot go with it");
 	if (opts->verb == OPTS_RECORD && !opts->tgid_cnt && !opts_are_selected(opts))

@@ -49,6 +49,7 @@ struct opts {
 	uint32_t top;			/* rows of the table */
 	int ready_fd;			/* -1: none */
 	struct alloc_prefixes prefixes; /* owned */
+	uint32_t share;			/* so many processes are recorded at a time; 0: all */
 	uint32_t max_stacks, max_sites, max_live, max_depth, max_processes;
 	enum uprobe_link_tier tier; /* UPROBE_LINK_TIER_CNT: the best that works */
 	bool floor;

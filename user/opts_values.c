@@ -188,6 +188,8 @@ int opts_value(struct opts *opts, int key, const char *text)
 		return parse_count("max-live", text, 1, 1 << 28, &opts->max_live);
 	case OPTS_KEY_MAX_PROCESSES:
 		return parse_count("max-processes", text, 1, 1 << 20, &opts->max_processes);
+	case OPTS_KEY_SHARE:
+		return parse_count("share", text, 1, 1 << 20, &opts->share);
 	case OPTS_KEY_COMM:
 		return selection_set_comm(&opts->selection, text);
 	case OPTS_KEY_CGROUP:

@@ -124,6 +124,11 @@ static void note_coverage(struct notes *notes, const struct profile *profile)
 {
 	const struct profile_coverage *coverage = &profile->coverage;
 
+	if (coverage->share)
+		note(notes,
+		     "recorded: %u of the processes at a time, at random; what was allocated is "
+		     "scaled to all of the time, what is in use is not",
+		     coverage->share);
 	if (!coverage->window_cnt)
 		return;
 	note(notes,

@@ -84,6 +84,7 @@ struct profile_coverage {
 	uint32_t window_cnt; /* 0: all of it */
 	int64_t seen_ns;     /* in all windows */
 	double full_share;   /* of the targets' processor time that all of it would have cost */
+	uint32_t share;	     /* so many processes at a time; 0: all */
 	bool bursts;	     /* in use are objects allocated in a window and alive at its end */
 };
 

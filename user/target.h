@@ -47,6 +47,7 @@ struct target {
 	bool end_told;	       /* by the last event of all that it caused */
 	bool borrows;	       /* it runs in its parent's memory until it executes (vfork) */
 	bool joined;	       /* nobody named it: what is wrong with it is no failure */
+	bool in_turn;	       /* it is one of those that are recorded now (--share) */
 	bool dropped;	       /* its probes are forgotten */
 	bool dirty;	       /* an event said that the mappings changed */
 	bool renamed;	       /* it executed another program: its name is to be read anew */

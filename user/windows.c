@@ -20,12 +20,19 @@
 #include <sys/random.h>
 #include <time.h>
 
+/* Of processes that take turns in being recorded; bursts are longer. */
+#define TURN_NS	      1000000000LL
+#define BURST_TURN_NS 10000000000LL
+#define BURST_TURNS   3
+
 struct windows {
 	struct session *session;
 	struct budget budget;
 	double spent_ns;		   /* that probes took until the last look */
 	double dearer;			   /* what a hit costs now, by what it cost at the start */
 	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
+	double part;			   /* of the processes are recorded now; 1: all */
+	uint64_t random;		   /* state of the generator, for turns */
 	double before_ns;		   /* processor time of the targets before the recording */
 };
 
@@ -84,13 +91,62 @@ static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
 	return target ? target->heap : NULL;
 }
 
+static bool is_in_turn(pid_t tgid, void *targets)
+{
+	const struct target *target = targets_find(targets, tgid);
+
+	return target && target->in_turn;
+}
+
+/* xorshift64* (Vigna 2016), in [0, cnt). */
+static uint64_t next_random(struct windows *windows, uint64_t cnt)
+{
+	windows->random ^= windows->random >> 12;
+	windows->random ^= windows->random << 25;
+	windows->random ^= windows->random >> 27;
+	return (windows->random * 0x2545f4914f6cdd1dULL >> 11) % cnt;
+}
+
+/*
+ * Whose turn it is: `share` of those that live, each set of them equally likely (selection sampling,
+ * Knuth, volume 2, 3.4.2, algorithm S). A number divided by the chance of its process to be in turn is
+ * unbiased.
+ */
+static void take_turns(struct windows *windows)
+{
+	struct targets *targets = &windows->session->targets;
+	size_t left = targets->alive_cnt, wanted = windows->session->opts->share;
+
+	windows->part = left > wanted ? (double)wanted / (double)left : 1;
+	for (size_t i = 0; i < targets->cnt; i++) {
+		struct target *target = targets->all[i];
+
+		target->in_turn = false;
+		if (target->exited || !left)
+			continue;
+		target->in_turn = next_random(windows, left--) < wanted;
+		wanted -= target->in_turn;
+	}
+}
+
+/* Puts the probes in place. 0 or -errno, logged. */
+static int arm(struct windows *windows)
+{
+	if (!windows->session->opts->share)
+		return windows->budget.window_cnt ? session_arm(windows->session) : 0;
+	/* All were probed to begin with. */
+	loader_disarm(windows->session->loader);
+	take_turns(windows);
+	return session_arm(windows->session);
+}
+
 /* With every probe in place, and the mappings known. */
 static int open_window(struct windows *windows)
 {
 	struct session *session = windows->session;
 	double rate = budget_rate_factor(&windows->budget) * (double)session->opts->rate_bytes;
 	struct budget_load load;
-	int err = windows->budget.window_cnt ? session_arm(session) : 0;
+	int err = arm(windows);
 
 	if (err)
 		return err;
@@ -134,10 +190,10 @@ static int take_step(struct windows *windows)
 			  windows->budget.length_ns / 1e6, windows->budget.on_rate,
 			  windows->budget.cpu_rate, load.probe_ns / 1e6, load.cpu_ns / 1e6);
 	if (step.close)
-		close_window(windows, step.open);
+		close_window(windows, step.open && !windows->session->opts->share);
 	if (step.settle)
-		err = loader_settle(windows->session->loader, step.coverage, heap_of,
-				    &windows->session->targets);
+		err = loader_settle(windows->session->loader, step.coverage * windows->part,
+				    heap_of, &windows->session->targets);
 	if (!err && step.open)
 		err = open_window(windows);
 	return err;
@@ -158,6 +214,16 @@ int windows_wait_ms(const struct windows *windows)
 	return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
 }
 
+/* How long the same processes are recorded: what is in use at the end of a turn needs some time. */
+static int64_t turn_ns(const struct session *session, int64_t duration_ns)
+{
+	if (!session->opts->share)
+		return 0;
+	if (!session->track_live)
+		return TURN_NS;
+	return duration_ns ? duration_ns / BURST_TURNS : BURST_TURN_NS;
+}
+
 int windows_start(struct session *session, int64_t duration_ns, struct windows **out)
 {
 	struct windows *windows _cleanup_(cleanup_windows) = calloc(1, sizeof(*windows));
@@ -168,11 +234,14 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	if (!windows)
 		return log_fail(ENOMEM, "cannot record");
 	windows->session = session;
-	windows->dearer = 1;
+	windows->dearer = windows->part = 1;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return log_fail(errno, "cannot get random bytes");
+	windows->random = seed | 1;
+	if (session->opts->share)
+		loader_choose(session->loader, is_in_turn, &session->targets);
 	budget_start(&windows->budget, session->opts->max_overhead, bursts, start_ns,
-		     duration_ns ? start_ns + duration_ns : 0, seed);
+		     duration_ns ? start_ns + duration_ns : 0, turn_ns(session, duration_ns), seed);
 	for (size_t i = 0; i < session->targets.cnt; i++)
 		windows->before_ns += target_cpu_ns(session->targets.all[i]);
 	if (take_step(windows))
@@ -193,18 +262,21 @@ int windows_end(struct windows *windows)
 	end_ns = now_ns();
 	read_load(windows, &load);
 	loader_detach(session->loader);
-	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
-			    heap_of, &session->targets);
+	err = loader_settle(session->loader,
+			    windows->part * budget_finish(&windows->budget, end_ns, &load), heap_of,
+			    &session->targets);
 	return err ? err : loader_read_stacks(session->loader, heap_of, &session->targets);
 }
 
 struct profile_coverage windows_coverage(const struct windows *windows)
 {
 	const struct budget *budget = &windows->budget;
+	uint32_t share = windows->session->opts->share;
 
 	if (!budget->is_partial)
-		return (struct profile_coverage){0};
+		return (struct profile_coverage){.share = share};
 	return (struct profile_coverage){
+		.share = share,
 		.window_cnt = budget->window_cnt,
 		.seen_ns = budget->total_seen_ns,
 		.full_share = budget->on_share,

@@ -144,4 +144,43 @@ test_children_not_followed() {
 	equal "$(ls prof)" "" "other profiles"
 }
 
+# --- in turns -----------------------------------------------------------------------------------
+
+# Processes that are alike, two of four at a time: what they allocated together is estimated as if all
+# of it had been seen.
+check_share() {
+	local i pids_of=() ins=() outs=() counted made
+
+	mkdir prof
+	for ((i = 0; i < 4; i++)); do
+		target paced
+		pids_of[i]=$target_pid ins[i]=$target_in outs[i]=$target_out
+	done
+	heapbpf_start -p "$(IFS=, && echo "${pids_of[*]}")" --share 2 -t allocs -r 16K -o prof/ "$@"
+	for ((i = 0; i < 4; i++)); do
+		printf g >&"${ins[i]}"
+	done
+	read -rt 6 <> <(:) || true
+	for ((i = 0; i < 4; i++)); do
+		target_in=${ins[i]} target_out=${outs[i]}
+		target_go
+		target_await DONE
+	done >ticks
+	heapbpf_stop
+	whole
+	says '^recorded: 2 of the processes at a time' cat out
+	made=$(awk '$1 == "TICKS" { ticks += $2 } END { print 100 * ticks }' ticks)
+	counted=$(for i in "${pids_of[@]}"; do
+		reader total "prof/heapbpf.paced.$i.pb.gz" alloc_objects
+	done | awk '{ sum += $1 } END { print sum }')
+	((counted > made * 85 / 100 && counted < made * 115 / 100)) ||
+		fail "$counted allocations by the profiles, $made by the targets"
+}
+
+test_share() {
+	check_share
+	rm -r prof
+	check_share --max-overhead none
+}
+
 e2e_main "$@"

@@ -80,6 +80,7 @@ struct setup {
 	bool bursts, known_end, busy;
 	int seconds, delay_ms; /* the latter to put the probes in */
 	uint64_t seed;
+	int64_t turn_ns;
 };
 
 /* The caller of budget. */
@@ -93,7 +94,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	int open_in = -1;
 
 	budget_start(&budget, setup->limit, setup->bursts, start, setup->known_end ? end : 0,
-		     setup->seed);
+		     setup->turn_ns, setup->seed);
 	for (int64_t now = start; now < end; now += MS) {
 		double own_ns, calls;
 
@@ -281,4 +282,27 @@ TEST(a_short_recording_has_one_burst)
 
 	CHECK_EQ(out.windows, 1);
 	CHECK(out.seen_s > 0.6 && out.seen_s < 1.1);
+}
+
+/* Whatever can be afforded, nobody is recorded for longer than a turn, and all of the time counts. */
+TEST(turns)
+{
+	static const double limits[] = {0.9, INFINITY};
+
+	for (size_t i = 0; i < ARRAY_CNT(limits); i++) {
+		for (int bursts = 0; bursts < 2; bursts++) {
+			struct setup setup = {.limit = limits[i],
+					      .bursts = bursts,
+					      .known_end = true,
+					      .seconds = 20,
+					      .delay_ms = 30,
+					      .seed = 9,
+					      .turn_ns = 2 * SECOND};
+			struct outcome out = record(steady_rate, &setup);
+
+			CHECK(out.windows >= 10 && out.windows <= 12);
+			CHECK(out.longest_s < 2.1);
+			CHECK(fabs(out.counted - out.calls) < 0.02 * out.calls);
+		}
+	}
 }
