@@ -104,11 +104,24 @@ void self_probe_call(void)
 	functions[SELF_PROBE_TRIAL](functions);
 }
 
-double self_probe_mean_ns(enum self_probe which, unsigned calls)
+static int compare(const void *a, const void *b)
 {
-	double start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	double left = *(const double *)a, right = *(const double *)b;
 
-	for (unsigned i = 0; i < calls; i++)
-		functions[which](&start);
-	return (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / calls;
+	return (left > right) - (left < right);
+}
+
+double self_probe_typical_ns(enum self_probe which, unsigned calls)
+{
+	double means[SELF_PROBE_BATCHES];
+
+	for (int batch = 0; batch < SELF_PROBE_BATCHES; batch++) {
+		double start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+		for (unsigned i = 0; i < calls; i++)
+			functions[which](&start);
+		means[batch] = (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / calls;
+	}
+	qsort(means, SELF_PROBE_BATCHES, sizeof(means[0]), compare);
+	return means[SELF_PROBE_BATCHES / 2];
 }
