@@ -55,6 +55,15 @@ _heapbpf() {
 	--max-overhead)
 		mapfile -t answers < <(compgen -W "5 10 20 none" -- "$word")
 		;;
+	--alloc-lib)
+		mapfile -t answers < <(compgen -f -- "$word")
+		compopt -o filenames
+		;;
+	--probe)
+		mapfile -t answers < <(compgen -W "malloc= calloc= realloc= reallocarray= posix_memalign= memalign=
+			aligned_alloc= valloc= new= free=" -- "$word")
+		compopt -o nospace
+		;;
 	--top | --ready-fd | --max-stacks | --max-sites | --max-live | --max-depth | --max-processes | --share | \
 		--symbol-prefix) ;;
 	*)
@@ -63,7 +72,7 @@ _heapbpf() {
 				-c --command -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
 				--max-sites --max-live --max-depth --max-processes --share --max-overhead --preserve-status
-				--symbol-prefix -h --help --version" -- "$word")
+				--symbol-prefix --probe --alloc-lib -h --help --version" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")
 		fi

@@ -57,7 +57,7 @@ struct candidate {
 
 struct search {
 	const struct elf_file *file;
-	const struct alloc_prefixes *prefixes;
+	const struct allocators_request *request;
 	struct candidate *candidates; /* owned */
 	size_t cnt, cap;
 	uint64_t have_malloc, have_free; /* masks of prefixes */
@@ -70,7 +70,7 @@ static int note_symbol(const struct elf_symbol *symbol, void *data)
 	int ret;
 
 	/* An ifunc's address is its resolver's; which function it picks the file does not say. */
-	if (symbol->ifunc || !alloc_names_find(symbol->name, search->prefixes, &name) ||
+	if (symbol->ifunc || !alloc_names_find(symbol->name, search->request->prefixes, &name) ||
 	    !elf_file_text_room(search->file, symbol->vma))
 		return 0;
 	ret = vec_reserve(&search->candidates, &search->cap, search->cnt + 1);
@@ -112,6 +112,45 @@ static struct allocators_fn *find_fn(const struct allocators_set *set, uint64_t 
 	return NULL;
 }
 
+/* Does the name of a candidate say what it is, in this file? */
+static bool is_meant(const struct search *search, const struct alloc_name *name)
+{
+	uint64_t whole = search->have_malloc & search->have_free;
+
+	if (name->fn == HB_FN_LINKER)
+		return true;
+	switch (search->request->names) {
+	case ALLOCATORS_NAMES_ANY:
+		return true;
+	case ALLOCATORS_NAMES_WHOLE:
+		/* tc_new of a program without tc_malloc is a function like any other. */
+		return whole && !is_dynamic_linker(search->file) &&
+		       (!name->prefix || name->asked_for || whole & 1ULL << name->prefix);
+	case ALLOCATORS_NAMES_NONE:
+	case ALLOCATORS_NAMES_CNT:
+		break;
+	}
+	return false;
+}
+
+/* What was asked for comes first, so that it wins over names. */
+static void take_points(const struct search *search, struct allocators_set *set)
+{
+	for (size_t i = 0; i < search->request->point_cnt && set->cnt < ALLOCATORS_FN_MAX; i++) {
+		const struct allocators_point *point = &search->request->points[i];
+		struct allocators_fn *fn = &set->fns[set->cnt];
+
+		if (!elf_file_vma_to_off(search->file, point->vma, &fn->off))
+			continue;
+		fn->fn = point->fn;
+		fn->name = point->name;
+		fn->vma = point->vma;
+		fn->size_bytes = point->size_bytes;
+		fn->asked_for = true;
+		set->cnt++;
+	}
+}
+
 /* One entry per name and address; the first name gives the meaning. */
 static void collect(struct search *search, struct allocators_set *set)
 {
@@ -124,11 +163,7 @@ static void collect(struct search *search, struct allocators_set *set)
 
 		if (i && it[-1].name.rank == it->name.rank)
 			continue;
-		if (it->name.fn != HB_FN_LINKER && !set->is_allocator)
-			continue;
-		/* tc_new of a program without tc_malloc is a function like any other. */
-		if (it->name.prefix && !it->name.asked_for &&
-		    !(search->have_malloc & search->have_free & 1ULL << it->name.prefix))
+		if (!is_meant(search, &it->name))
 			continue;
 		if (find_fn(set, it->vma) || !elf_file_vma_to_off(search->file, it->vma, &fn->off))
 			continue;
@@ -280,10 +315,10 @@ static int compare_rets(const void *a, const void *b)
 
 DEFINE_CLEANUP(set, struct allocators_set, allocators_clear)
 
-int allocators_find(const struct elf_file *file, const struct alloc_prefixes *prefixes,
+int allocators_find(const struct elf_file *file, const struct allocators_request *request,
 		    struct allocators_set *out)
 {
-	struct search search = {.file = file, .prefixes = prefixes};
+	struct search search = {.file = file, .request = request};
 	_cleanup_free_ struct candidate *candidates = NULL;
 	struct allocators_set set = {};
 	_cleanup_(cleanup_set) struct allocators_set *owned = &set;
@@ -293,11 +328,12 @@ int allocators_find(const struct elf_file *file, const struct alloc_prefixes *pr
 	candidates = search.candidates;
 	if (ret)
 		return ret;
-	set.is_allocator = search.have_malloc & search.have_free && !is_dynamic_linker(file);
 	set.fns = calloc(ALLOCATORS_FN_MAX, sizeof(*set.fns));
 	if (!set.fns)
 		return -ENOMEM;
+	take_points(&search, &set);
 	collect(&search, &set);
+	set.is_allocator = allocators_has(&set, false) || allocators_has(&set, true);
 	if (!set.cnt)
 		return -ENOENT;
 	ret = read_code(file, &set);
@@ -308,6 +344,14 @@ int allocators_find(const struct elf_file *file, const struct alloc_prefixes *pr
 		qsort(set.rets, set.ret_cnt, sizeof(*set.rets), compare_rets);
 	*out = *take_ptr(owned);
 	return 0;
+}
+
+bool allocators_has(const struct allocators_set *set, bool frees)
+{
+	for (size_t i = 0; i < set->cnt; i++)
+		if (set->fns[i].fn != HB_FN_LINKER && (set->fns[i].fn == HB_FN_FREE) == frees)
+			return true;
+	return false;
 }
 
 void allocators_clear(struct allocators_set *set)

@@ -29,6 +29,12 @@ static void show_caps(const struct caps *caps)
 		       caps->tier[tier] ? "yes" : "no", tier == (int)caps->best ? ", used" : "");
 }
 
+static const char *const fn_names[] = {
+#define FN_NAME(id, text) [HB_FN_##id] = text,
+	HB_FN_LIST(FN_NAME)
+#undef FN_NAME
+};
+
 static void show_fn(const struct probes_file *file, size_t i, bool track_live)
 {
 	const struct allocators_fn *fn = &file->set.fns[i];
@@ -43,8 +49,9 @@ static void show_fn(const struct probes_file *file, size_t i, bool track_live)
 		printf(" not probed: not needed for -t allocs\n");
 		return;
 	}
-	printf(" +%-3u %-28s %s%s\n", plan->delta, plan->insn,
-	       plan->emulated ? "emulated" : "single-stepped (slow)",
+	printf(" +%-3u %-28s %s%s%s%s\n", plan->delta, plan->insn,
+	       plan->emulated ? "emulated" : "single-stepped (slow)", fn->asked_for ? ", as " : "",
+	       fn->asked_for ? fn_names[fn->fn] : "",
 	       track_live && fn->flags & HB_COOKIE_NO_RESULT
 		       ? ", not in inuse: its returns cannot be found"
 		       : "");
@@ -68,7 +75,7 @@ static int show_files(struct target *target, struct probes *probes)
 
 		if (!maps->maps[i].elf || target_file_find(target, maps->maps[i].elf))
 			continue;
-		if (probes_of(probes, maps->maps[i].elf, &file) ||
+		if (probes_of(probes, target->tgid, &maps->maps[i], &file) ||
 		    target_file_add(target, file->elf, file->set.is_allocator))
 			return -ENOMEM;
 		if (!file->set.cnt)
@@ -78,7 +85,7 @@ static int show_files(struct target *target, struct probes *probes)
 			show_fn(file, fn, probes->track_live);
 		show_rets(&file->set, probes->track_live);
 	}
-	return target_has_allocator(target) ? 0 : probes_explain_none(target);
+	return target_has_allocator(target) ? 0 : probes_explain_none(probes, target);
 }
 
 static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf_cache *cache)
@@ -109,7 +116,7 @@ enum opts_exit check_run(const struct opts *opts)
 	struct elf_cache *cache _cleanup_(cleanup_elf_cache) = elf_cache_new();
 	struct probes probes _cleanup_(probes_clear) = {
 		.track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE],
-		.prefixes = &opts->prefixes,
+		.hints = &opts->hints,
 	};
 	enum opts_exit status = OPTS_EXIT_WHOLE;
 	struct caps caps;
@@ -124,5 +131,7 @@ enum opts_exit check_run(const struct opts *opts)
 	for (size_t i = 0; i < opts->tgid_cnt; i++)
 		if (check_target(opts->tgids[i], &probes, cache))
 			status = OPTS_EXIT_FAILED;
+	if (!status && opts->tgid_cnt && probes_check_hints(&probes))
+		status = OPTS_EXIT_FAILED;
 	return status;
 }

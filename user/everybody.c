@@ -121,7 +121,7 @@ static int look_at(struct everybody *everybody, pid_t tgid)
 			return err;
 		any |= !err;
 	}
-	if (any && probes_attach_everywhere(&session->probes, &maps, session->loader))
+	if (any && probes_attach_everywhere(&session->probes, tgid, &maps, session->loader))
 		session->incomplete = true;
 	return 0;
 }

@@ -58,8 +58,8 @@ int follow_catch_up(struct session *session, struct target *target)
 			log_fail(-err, "cannot learn the mappings of process %d",
 				 (int)target->tgid);
 		if (!err && session->everybody)
-			return probes_attach_everywhere(&session->probes, &target->maps,
-							session->loader);
+			return probes_attach_everywhere(&session->probes, target->tgid,
+							&target->maps, session->loader);
 		if (!err)
 			err = probes_attach(&session->probes, target, session->loader, &any);
 	}

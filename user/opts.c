@@ -48,6 +48,10 @@ static const struct option_row rows[] = {
 	{OPTS_KEY_READY_FD, "ready-fd", "FD", "write a byte there when every probe is in place"},
 	{OPTS_KEY_SYMBOL_PREFIX, "symbol-prefix", "PREFIX[,PREFIX]",
 	 "of an allocator's names, beside je_, _rjem_, _rjem_je_, tc_, mi_"},
+	{OPTS_KEY_PROBE, "probe", "FN=PATH:SYMBOL|0xOFF",
+	 "an allocator's function (malloc=, free=, ...), by symbol or file offset"},
+	{OPTS_KEY_ALLOC_LIB, "alloc-lib", "PATH",
+	 "look for the allocator in this file only; all of its functions count"},
 	{OPTS_KEY_MAX_STACKS, "max-stacks", "N", "distinct stacks (default 32768)"},
 	{OPTS_KEY_MAX_SITES, "max-sites", "N", "distinct pairs of stack and size (default 131072)"},
 	{OPTS_KEY_MAX_LIVE, "max-live", "N",
@@ -343,5 +347,5 @@ void opts_clear(struct opts *opts)
 	opts->command = NULL;
 	opts->tgid_cnt = 0;
 	selection_clear(&opts->selection);
-	alloc_prefixes_clear(&opts->prefixes);
+	alloc_hints_clear(&opts->hints);
 }

@@ -5,7 +5,7 @@
 #ifndef OPTS_H
 #define OPTS_H
 
-#include "alloc_names.h"
+#include "alloc_hints.h"
 #include "profile.h"
 #include "selection.h"
 #include "uprobe_link.h"
@@ -46,10 +46,10 @@ struct opts {
 	const char *output; /* borrowed from argv; NULL: a name of our own */
 	bool text;
 	bool quiet;
-	uint32_t top;			/* rows of the table */
-	int ready_fd;			/* -1: none */
-	struct alloc_prefixes prefixes; /* owned */
-	uint32_t share;			/* so many processes are recorded at a time; 0: all */
+	uint32_t top;		  /* rows of the table */
+	int ready_fd;		  /* -1: none */
+	struct alloc_hints hints; /* owned */
+	uint32_t share;		  /* so many processes are recorded at a time; 0: all */
 	uint32_t max_stacks, max_sites, max_live, max_depth, max_processes;
 	enum uprobe_link_tier tier; /* UPROBE_LINK_TIER_CNT: the best that works */
 	bool floor;

@@ -115,6 +115,20 @@ static int parse_types(struct opts *opts, const char *text)
 	}
 }
 
+static int parse_prefixes(struct opts *opts, const char *text)
+{
+	int err = alloc_prefixes_add(&opts->hints.prefixes, text);
+
+	if (err == -E2BIG)
+		return log_fail(0,
+				"--symbol-prefix %s: there can be %d prefixes, known ones included",
+				text, ALLOC_PREFIX_MAX - 1);
+	if (err == -EINVAL)
+		return log_fail(0, "--symbol-prefix %s: give what names begin with, like my_",
+				text);
+	return err ? log_fail(-err, "--symbol-prefix %s", text) : 0;
+}
+
 static int parse_tier(struct opts *opts, const char *text)
 {
 	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++) {
@@ -175,11 +189,11 @@ int opts_value(struct opts *opts, int key, const char *text)
 	case OPTS_KEY_MAX_OVERHEAD:
 		return parse_overhead(opts, text);
 	case OPTS_KEY_SYMBOL_PREFIX:
-		if (alloc_prefixes_add(&opts->prefixes, text))
-			return log_fail(0,
-					"--symbol-prefix %s: give what names begin with, like my_",
-					text);
-		return 0;
+		return parse_prefixes(opts, text);
+	case OPTS_KEY_PROBE:
+		return alloc_hints_add_probe(&opts->hints, text);
+	case OPTS_KEY_ALLOC_LIB:
+		return alloc_hints_add_lib(&opts->hints, text);
 	case OPTS_KEY_MAX_STACKS:
 		return parse_count("max-stacks", text, 1, 1 << 22, &opts->max_stacks);
 	case OPTS_KEY_MAX_SITES:

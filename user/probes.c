@@ -6,6 +6,8 @@
  */
 #include "probes.h"
 
+#include "alloc_hints.h"
+#include "alloc_points.h"
 #include "cleanup.h"
 #include "elf_file.h"
 #include "loader.h"
@@ -15,6 +17,7 @@
 #include "vec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 /* More than any prologue; the planner looks for branches back into it up to here. */
 #define CODE_MAX 4096
@@ -84,11 +87,70 @@ static int plan_file(struct probes_file *file, bool track_live)
 	return 0;
 }
 
-/* Finds and plans; a set that stays empty: there is nothing to probe, or it was said why not. */
-static int look(const struct probes *probes, struct probes_file *file)
+/* What the user says of the file of `map`: a mask of indexes into hints. */
+static uint64_t hints_about(const struct alloc_hints *hints, pid_t tgid, const struct procmap *map)
 {
-	int err = allocators_find(file->elf, probes->prefixes, &file->set);
+	uint64_t mask = 0;
 
+	for (size_t i = 0; i < hints->cnt; i++)
+		if (procmaps_is_at(tgid, map, hints->hints[i].path))
+			mask |= 1ULL << i;
+	return mask;
+}
+
+/*
+ * A file that is an allocator only because the user says so, without a free: nothing would ever be
+ * freed. 0 or -EINVAL, logged.
+ */
+static int check_frees(const struct probes_file *file, const struct alloc_hints *hints)
+{
+	if (allocators_has(&file->set, true) || !allocators_has(&file->set, false) || hints->frees)
+		return 0;
+	return log_fail(0,
+			"%s: there is a function that allocates, and none that frees: all of it "
+			"would seem to leak; add --probe free=..., or use -t allocs",
+			elf_file_name(file->elf));
+}
+
+/* The root directory of a process, -1: it has none any more. */
+static int open_root(pid_t tgid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)tgid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Finds what is to be probed, with the hints `about` it. 0 or as look(). */
+static int find_allocator(const struct probes *probes, pid_t tgid, uint64_t about,
+			  struct probes_file *file)
+{
+	const struct alloc_hints *hints = probes->hints;
+	struct alloc_points points _cleanup_(alloc_points_clear) = {};
+	struct allocators_request request = {.prefixes = &hints->prefixes};
+	_cleanup_close_ int root_fd = about ? open_root(tgid) : -1;
+	int err = alloc_points_find(hints, about, file->elf, root_fd, &points);
+
+	if (err)
+		return err;
+	request.points = points.points;
+	request.point_cnt = points.cnt;
+	if (hints->only_libs)
+		request.names = points.search ? ALLOCATORS_NAMES_ANY : ALLOCATORS_NAMES_NONE;
+	err = allocators_find(file->elf, &request, &file->set);
+	if (!err && about && probes->track_live)
+		err = check_frees(file, hints);
+	return err;
+}
+
+/* Finds and plans; a set that stays empty: there is nothing to probe, or it was said why not. */
+static int look(struct probes *probes, pid_t tgid, const struct procmap *map,
+		struct probes_file *file)
+{
+	uint64_t about = hints_about(probes->hints, tgid, map);
+	int err = find_allocator(probes, tgid, about, file);
+
+	probes->met_hints |= about;
 	if (err == -ENOENT)
 		return 0;
 	if (!err)
@@ -98,45 +160,78 @@ static int look(const struct probes *probes, struct probes_file *file)
 	return err;
 }
 
-int probes_of(struct probes *probes, const struct elf_file *elf, struct probes_file **out)
+int probes_of(struct probes *probes, pid_t tgid, const struct procmap *map,
+	      struct probes_file **out)
 {
+	const char *name = elf_file_name(map->elf);
 	struct probes_file *file;
 	int err;
 
 	for (size_t i = 0; i < probes->cnt; i++) {
-		if (probes->files[i]->elf != elf)
+		if (probes->files[i]->elf != map->elf)
 			continue;
 		*out = probes->files[i];
 		return 0;
 	}
 	if (vec_reserve(&probes->files, &probes->cap, probes->cnt + 1))
-		return log_fail(ENOMEM, "%s: cannot plan probes", elf_file_name(elf));
+		return log_fail(ENOMEM, "%s: cannot plan probes", name);
 	file = calloc(1, sizeof(*file));
 	if (!file)
-		return log_fail(ENOMEM, "%s: cannot plan probes", elf_file_name(elf));
-	file->elf = elf;
+		return log_fail(ENOMEM, "%s: cannot plan probes", name);
+	file->elf = map->elf;
 	file->slot = -1;
-	err = look(probes, file);
+	err = look(probes, tgid, map, file);
 	if (err == -ENOMEM) {
 		file_free(file);
-		return log_fail(ENOMEM, "%s: cannot plan probes", elf_file_name(elf));
+		return log_fail(ENOMEM, "%s: cannot plan probes", name);
 	}
 	/* Also after a failure: it was said, and the next look would fail again. */
 	*out = probes->files[probes->cnt++] = file;
 	return err;
 }
 
-int probes_explain_none(const struct target *target)
+static const struct alloc_hint *find_unmet(const struct probes *probes)
+{
+	for (size_t i = 0; i < probes->hints->cnt; i++)
+		if (!(probes->met_hints & 1ULL << i))
+			return &probes->hints->hints[i];
+	return NULL;
+}
+
+int probes_check_hints(const struct probes *probes)
+{
+	const struct alloc_hint *unmet = find_unmet(probes);
+
+	if (!unmet)
+		return 0;
+	return log_fail(0,
+			"%s: no process that is profiled maps that file; nothing is probed there",
+			unmet->text);
+}
+
+int probes_explain_none(const struct probes *probes, const struct target *target)
 {
 	const struct procmaps *maps = &target->maps;
+	const struct alloc_hint *unmet = find_unmet(probes);
 
+	if (unmet)
+		return log_fail(0, "%s: process %d (%s) does not map that file", unmet->text,
+				(int)target->tgid, target->comm);
+	if (probes->hints->only_libs)
+		return log_fail(0,
+				"--alloc-lib: none of the names of an allocator's functions is in "
+				"there (process %d, %s); see --symbol-prefix and --probe",
+				(int)target->tgid, target->comm);
 	for (size_t i = 0; i < maps->cnt; i++)
 		if (maps->maps[i].elf && elf_file_is_static(maps->maps[i].elf))
 			return log_fail(
 				0,
-				"process %d (%s) is statically linked and its allocator has "
-				"no symbols; use a build that is not stripped",
-				(int)target->tgid, target->comm);
+				"process %d (%s) is statically linked and its allocator has no "
+				"symbols; use a build that is not stripped, or say where it is: "
+				"--probe malloc=%s:0xOFFSET --probe free=%s:0xOFFSET, and so on "
+				"(offsets in the file)",
+				(int)target->tgid, target->comm, maps->maps[i].path,
+				maps->maps[i].path);
 	if (target->unreadable) {
 		const char *missing = privilege_missing(PRIVILEGE_PROCESS);
 
@@ -148,8 +243,8 @@ int probes_explain_none(const struct target *target)
 	}
 	return log_fail(0,
 			"no malloc and free found in process %d (%s): its allocator has other "
-			"names (see --symbol-prefix) or no symbols; use a build that is not "
-			"stripped",
+			"names (see --symbol-prefix, --probe) or no symbols; use a build that is "
+			"not stripped",
 			(int)target->tgid, target->comm);
 }
 
@@ -249,15 +344,15 @@ static int attach_file(struct probes *probes, struct probes_file *file, pid_t tg
 }
 
 /* Attaches the file of one mapping in its process, and remembers it. As probes_attach(). */
-static int attach_mapped(struct probes *probes, const struct elf_file *elf, struct target *target,
+static int attach_mapped(struct probes *probes, const struct procmap *map, struct target *target,
 			 struct loader *loader, bool *any)
 {
 	struct probes_file *file;
-	int err = probes_of(probes, elf, &file);
+	int err = probes_of(probes, target->tgid, map, &file);
 
 	if (err)
 		return err;
-	if (target_file_add(target, elf, file->set.is_allocator))
+	if (target_file_add(target, map->elf, file->set.is_allocator))
 		return log_fail(ENOMEM, "cannot probe process %d", (int)target->tgid);
 	if (!file->set.cnt)
 		return 0;
@@ -266,9 +361,9 @@ static int attach_mapped(struct probes *probes, const struct elf_file *elf, stru
 	if (err && target_is_gone(target))
 		return -ESRCH;
 	if (err)
-		return log_fail(-err, "cannot probe %s in process %d", elf_file_name(elf),
+		return log_fail(-err, "cannot probe %s in process %d", elf_file_name(map->elf),
 				(int)target->tgid);
-	log_debug("process %d: %s is probed", (int)target->tgid, elf_file_name(elf));
+	log_debug("process %d: %s is probed", (int)target->tgid, elf_file_name(map->elf));
 	return 0;
 }
 
@@ -280,11 +375,11 @@ int probes_attach(struct probes *probes, struct target *target, struct loader *l
 	*any = false;
 	for (size_t i = 0; i < maps->cnt && !err; i++)
 		if (maps->maps[i].elf && !target_file_find(target, maps->maps[i].elf))
-			err = attach_mapped(probes, maps->maps[i].elf, target, loader, any);
+			err = attach_mapped(probes, &maps->maps[i], target, loader, any);
 	return err;
 }
 
-int probes_attach_everywhere(struct probes *probes, const struct procmaps *maps,
+int probes_attach_everywhere(struct probes *probes, pid_t tgid, const struct procmaps *maps,
 			     struct loader *loader)
 {
 	int first = 0;
@@ -295,7 +390,7 @@ int probes_attach_everywhere(struct probes *probes, const struct procmaps *maps,
 
 		if (!maps->maps[i].elf)
 			continue;
-		err = probes_of(probes, maps->maps[i].elf, &file);
+		err = probes_of(probes, tgid, &maps->maps[i], &file);
 		if (!err && file->set.cnt && !file->everywhere) {
 			/* Once, also if it fails. */
 			file->everywhere = true;

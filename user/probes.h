@@ -12,10 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-struct alloc_prefixes;
+struct alloc_hints;
 struct elf_file;
 struct loader;
+struct procmap;
 struct procmaps;
 struct target;
 
@@ -30,21 +32,27 @@ struct probes_file {
 
 /* Every file that was looked at, once. */
 struct probes {
-	bool track_live;		       /* frees and results are followed */
-	const struct alloc_prefixes *prefixes; /* borrowed; as for allocators_find() */
-	struct probes_file **files;	       /* owned, with what they hold */
+	bool track_live;		 /* frees and results are followed */
+	const struct alloc_hints *hints; /* borrowed */
+	uint64_t met_hints;		 /* mask of those that are about a file so far */
+	struct probes_file **files;	 /* owned, with what they hold */
 	size_t cnt, cap;
 	uint32_t slot_cnt;
 };
 
 /*
- * What is to be probed in `elf`: planned at the first call, known from then on. 0 and *out (lives as
- * long as `probes`; an empty set: nothing), or -errno, logged at the first call.
+ * What is to be probed in the file of `map`, a mapping of `tgid` with its elf: planned at the first
+ * call for that, known from then on. 0 and *out (lives as long as `probes`; an empty set: nothing),
+ * or -errno, logged at the first call.
  */
-int probes_of(struct probes *probes, const struct elf_file *elf, struct probes_file **out);
+int probes_of(struct probes *probes, pid_t tgid, const struct procmap *map,
+	      struct probes_file **out);
 
 /* Says why the last scan of `target` found no allocator and what to do; -errno. */
-int probes_explain_none(const struct target *target);
+int probes_explain_none(const struct probes *probes, const struct target *target);
+
+/* Are all hints about files that were mapped somewhere? 0 or -EINVAL after one logged line. */
+int probes_check_hints(const struct probes *probes);
 
 /* Frees and empties. */
 void probes_clear(struct probes *probes);
@@ -58,8 +66,8 @@ bool probes_wanted(const struct allocators_fn *fn, bool track_live);
  */
 int probes_attach(struct probes *probes, struct target *target, struct loader *loader, bool *any);
 
-/* Attaches the files of a scan in all processes, those that are new. 0 or -errno, logged. */
-int probes_attach_everywhere(struct probes *probes, const struct procmaps *maps,
+/* Attaches the files that `tgid` maps in all processes, those that are new. 0 or -errno, logged. */
+int probes_attach_everywhere(struct probes *probes, pid_t tgid, const struct procmaps *maps,
 			     struct loader *loader);
 
 #endif

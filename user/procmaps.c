@@ -381,3 +381,13 @@ bool procmap_is_made_at_run_time(const struct procmap *map)
 	return !map->inode || has_prefix(map->path, "/memfd:") ||
 	       has_prefix(map->path, "/dev/zero");
 }
+
+bool procmaps_is_at(pid_t tgid, const struct procmap *map, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!map->inode)
+		return false;
+	fd = locate_by_path(tgid, path);
+	return fd >= 0 && is_mapped_file(fd, map, false);
+}

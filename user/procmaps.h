@@ -71,4 +71,10 @@ const struct procmap *procmaps_find(const struct procmaps *maps, uint64_t pc);
  */
 int procmaps_open(pid_t tgid, const struct procmap *map);
 
+/*
+ * True if the file behind `map` of the running process `tgid` is the one at `path`, absolute, as
+ * the process would resolve it; by device and inode.
+ */
+bool procmaps_is_at(pid_t tgid, const struct procmap *map, const char *path);
+
 #endif

@@ -228,6 +228,7 @@ static int record(struct session *session, struct windows *windows, struct finis
 	if (err)
 		return err;
 	session_handle_events(session, true);
+	session->incomplete |= probes_check_hints(&session->probes) != 0;
 	if (command && !session->targets.alive_cnt)
 		command_wait(command);
 	else if (command)

@@ -65,7 +65,7 @@ static int add_target(struct session *session, struct target *target)
 				(int)target->tgid);
 	if (err)
 		return err;
-	return target_has_allocator(target) ? 0 : probes_explain_none(target);
+	return target_has_allocator(target) ? 0 : probes_explain_none(&session->probes, target);
 }
 
 int session_wait_ms(const struct session *session)
@@ -409,7 +409,7 @@ static int launch(struct session *session, struct command *command)
 	if (session->incomplete)
 		return -EIO;
 	if (!target_has_allocator(target))
-		return probes_explain_none(target);
+		return probes_explain_none(&session->probes, target);
 	return output_check(session->opts, target);
 }
 
@@ -444,7 +444,7 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 	session->holds = command;
 	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
 	session->probes.track_live = session->track_live;
-	session->probes.prefixes = &opts->prefixes;
+	session->probes.hints = &opts->hints;
 	err = targets_init(&session->targets);
 	if (err)
 		return log_fail(-err, "cannot start");
@@ -464,6 +464,9 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 			      : add_target(session, session->targets.all[i]);
 	if (!err && opts_are_selected(opts))
 		err = open_chosen(session);
+	/* A command may still become the program that maps it, and those that come later. */
+	if (!err && !command && !opts_are_selected(opts))
+		err = probes_check_hints(&session->probes);
 	if (err)
 		return err;
 	*out = take_ptr(session);

@@ -181,4 +181,268 @@ test_end_unknown_allocs() {
 	check session glibc own_new
 }
 
+# --- functions named by hand -------------------------------------------------------------------
+
+FAMILY=(malloc calloc realloc reallocarray posix_memalign memalign valloc pvalloc free)
+
+# hide PROGRAM: it loses its symbols to a file beside it, which gives the profile its names.
+hide() {
+	need strip objcopy nm readelf
+	cp "$1" "$1.shown"
+	objcopy --only-keep-debug "$1" "$1.debug"
+	strip "$1"
+	objcopy --add-gnu-debuglink="$1.debug" "$1"
+}
+
+# The process of ./family: static, without symbols.
+hidden_family() {
+	need cc
+	cc -O2 -g -static -fno-builtin -w -o family "$TESTS/targets/family.c" 2>messages
+	hide family
+	target_exec ./family
+}
+
+# offset_in PROGRAM SYMBOL: where in the file the function is.
+offset_in() {
+	nm "$1" | awk -v name="$2" '$3 == name { print "symbol 0x" $1 }' >place
+	readelf -lW "$1" | awk '$1 == "LOAD" { print $1, $2, $3, $5 }' >>place
+	local kind first second third vma=
+
+	while read -r kind first second third; do
+		case $kind in
+		symbol) vma=$((first)) ;;
+		LOAD) ((vma >= second && vma < second + third)) &&
+			printf '0x%x' $((vma - second + first)) && return ;;
+		esac
+	done <place
+	fail "no $2 in $1"
+}
+
+# hand PROGRAM FUNCTION[=SYMBOL]...: `options` become a --probe for each, by its offset.
+hand() {
+	local program=$1 pair
+
+	shift
+	options=()
+	for pair; do
+		options+=(--probe
+			"${pair%=*}=$PWD/$program:$(offset_in "$program.shown" "${pair#*=}")")
+	done
+}
+
+# by_hand OPTION...: exact with $options.
+by_hand() {
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz "${options[@]}" "$@"
+	target_step
+	heapbpf_stop
+	whole
+	exact
+	target_end
+}
+
+FAMILY=(malloc calloc realloc reallocarray posix_memalign memalign valloc pvalloc free)
+
+by_offset() {
+	need_tier "$1"
+	hidden_family
+	hand family "${FAMILY[@]}"
+	by_hand --tier "$1"
+}
+
+for tier in session multi perf; do
+	eval "test_by_offset_$tier() { by_offset $tier; }"
+done
+
+test_by_offset_allocs() {
+	hidden_family
+	hand family "${FAMILY[@]}"
+	by_hand -t allocs
+}
+
+# The program itself has no symbol; its debug file has.
+test_by_symbol_of_a_debug_file() {
+	local name
+
+	hidden_family
+	options=()
+	for name in "${FAMILY[@]}"; do
+		options+=(--probe "$name=$PWD/family:$name")
+	done
+	by_hand
+}
+
+test_static_without_symbols_says_what_to_do() {
+	hidden_family
+	heapbpf_run -p "$target_pid" -r 1
+	equal "$heapbpf_status $(lines err)" "2 1" "status and lines on stderr"
+	matches "$(<err)" "--probe malloc=$PWD/family:0xOFFSET" "stderr"
+}
+
+POOL=(malloc=pool_get calloc=pool_table realloc=pool_resize free=pool_put)
+
+# pool_options PROGRAM: `options` name the functions of own_names by their symbols.
+pool_options() {
+	local pair
+
+	options=()
+	for pair in "${POOL[@]}"; do
+		options+=(--probe "${pair%=*}=$1:${pair#*=}")
+	done
+}
+
+names_of_no_meaning() {
+	need_tier "$1"
+	target own_names
+	pool_options "$TARGETS/own_names"
+	by_hand --tier "$1"
+}
+
+for tier in session multi perf; do
+	eval "test_names_of_no_meaning_$tier() { names_of_no_meaning $tier; }"
+done
+
+# Of a stripped program, its path given as in a shell.
+test_names_of_no_meaning_by_offset() {
+	cp "$TARGETS/own_names" .
+	hide own_names
+	target_exec ./own_names
+	hand own_names "${POOL[@]}"
+	options=("${options[@]//"$PWD/"/}")
+	by_hand
+}
+
+# A program that is started, by one that does not map the file.
+test_names_of_no_meaning_command() {
+	pool_options "$TARGETS/own_names"
+	heapbpf_status=0
+	env "$HEAPBPF" -r 1 -o p.pb.gz "${options[@]}" -- env A=b "$TARGETS/own_names" \
+		<<<gg >told 2>err || heapbpf_status=$?
+	whole
+	grep '^SITE' told >truth
+	exact
+}
+
+test_hand_in_no_file_of_a_command() {
+	heapbpf_run -o p.pb.gz --probe malloc=/etc/passwd:x -- true
+	equal "$heapbpf_status" 1 "status"
+	says 'malloc=/etc/passwd:x: no process .* maps that file' cat err
+}
+
+test_check_shows_what_was_given() {
+	target own_names
+	pool_options "$TARGETS/own_names"
+	heapbpf_run check -p "$target_pid" "${options[@]}"
+	equal "$heapbpf_status" 0 "status"
+	says '^    pool_get .*, as malloc$' cat out
+	says '^    pool_put .*, as free$' cat out
+	# Those of libc are there as well.
+	says '^    malloc .*emulated$' cat out
+}
+
+# refused_hand REGEX OPTION...: record and check say it in one line.
+refused_hand() {
+	local regex=$1 verb
+
+	shift
+	for verb in record check; do
+		heapbpf_run "$verb" -p "$target_pid" "$@"
+		equal "$heapbpf_status $(lines err)" "2 1" "status and lines on stderr: $(<err)"
+		matches "$(<err)" "$regex" "stderr of $*"
+	done
+}
+
+test_hand_is_checked() {
+	local program=$TARGETS/own_names off
+
+	target own_names
+	off=$(offset_in "$program" pool_get)
+	refused_hand 'no process .* maps that file' --probe malloc=/etc/passwd:x
+	refused_hand 'no function pool_gte' --probe "malloc=$program:pool_gte"
+	refused_hand 'no code at that offset' --probe "malloc=$program:0x10"
+	refused_hand 'no code at that offset' --probe "malloc=$program:0xffffff00"
+	refused_hand "inside of a function, which begins at $off" \
+		--probe "malloc=$program:$(printf '0x%x' $((off + 1)))"
+	refused_hand 'says something else' --probe "malloc=$program:$off" \
+		--probe "free=$program:$off"
+	refused_hand 'none that frees' --probe "malloc=$program:pool_get"
+	heapbpf_run check -t allocs -p "$target_pid" --probe "malloc=$program:pool_get"
+	equal "$heapbpf_status" 0 "without frees, for allocs"
+}
+
+test_several_functions_of_one_name() {
+	need cc
+	cat >first.c <<-end
+		__attribute__((noipa)) static void *get(int n) { static char c[99]; return c + n; }
+		void *first(int n) { return (char *)get(n) + 1; }
+	end
+	cat >second.c <<-end
+		#include <unistd.h>
+		__attribute__((noipa)) static void *get(int n) { static char c[98]; return c + n; }
+		void *first(int n);
+		int main(int argc, char **argv)
+		{
+			(void)!write(1, "READY\n", 6);
+			(void)!read(0, argv, 1);
+			return first(argc) == get(argc);
+		}
+	end
+	cc -O2 -o twice first.c second.c
+	target_exec ./twice
+	refused_hand 'several functions get, at 0x[0-9a-f]+ and 0x[0-9a-f]+' --probe "malloc=$PWD/twice:get"
+}
+
+# --- one file to look into ---------------------------------------------------------------------
+
+# The library's own file is looked into, whatever is in it; libc's malloc is not.
+test_alloc_lib() {
+	find_library jemalloc
+	with jemalloc family_cxx
+	options=(--alloc-lib "$library")
+	by_hand
+	with jemalloc family_cxx
+	heapbpf_run check -p "$target_pid" --alloc-lib "$library"
+	equal "$(grep -c '^  /' out)" "$(grep -c '^  .*\(jemalloc\|/ld-linux\)' out)" "files"
+}
+
+# Some of the names only.
+test_alloc_lib_in_part() {
+	need cc
+	cat >part.c <<-end
+		#include <stddef.h>
+		static char arena[1 << 20], *at = arena;
+		void *calloc(size_t n, size_t m) { void *p = at; at += n * m; return p; }
+		void cfree(void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+	end
+	cc -O2 -shared -fPIC -fno-builtin -o part.so part.c
+	cat >user.c <<-end
+		#include "$TESTS/targets/truth.h"
+		void cfree(void *p);
+		SITE(site_part)
+		{
+			took(self, calloc(3, 100), 300);
+			cfree(took(self, calloc(3, 200), 600));
+			gave(self, 600);
+		}
+		SITE(site_libc)
+		{
+			TRUTH_KEEP(self);
+			free(malloc(100));
+		}
+		int main(void)
+		{
+			await("READY");
+			RUN(site_part);
+			RUN(site_libc);
+			finish();
+		}
+	end
+	cc -O2 -fno-builtin -o user user.c "$PWD/part.so"
+	target_exec ./user
+	options=(--alloc-lib "$PWD/part.so")
+	by_hand
+	target_exec ./user
+	refused_hand 'does not map that file' --alloc-lib /etc/passwd
+	refused_hand "none of the names" --alloc-lib "$PWD/user"
+}
+
 e2e_main "$@"

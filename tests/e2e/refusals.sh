@@ -57,6 +57,17 @@ test_nonsense() {
 	refused 64 'duration needs a value' "$HEAPBPF" -p "$p" -qd
 }
 
+test_nonsense_places() {
+	refused 64 'malloc=/bin/true: give FUNCTION=PATH' "$HEAPBPF" -p 1 --probe malloc=/bin/true
+	refused 64 'mallock=.*: unknown function; it can be malloc,' \
+		"$HEAPBPF" -p 1 --probe mallock=/bin/true:x
+	refused 64 '0xzz is no offset' "$HEAPBPF" -p 1 --probe malloc=/bin/true:0xzz
+	refused 64 'alloc-lib needs the path' "$HEAPBPF" -p 1 --alloc-lib ""
+	refused 64 'symbol-prefix a b: give what names begin with' "$HEAPBPF" -p 1 --symbol-prefix 'a b'
+	refused 64 'there can be 63 prefixes, known ones included' \
+		"$HEAPBPF" -p 1 --symbol-prefix "$(printf 'p%s,' {1..63})q"
+}
+
 test_nonsense_numbers() {
 	target freeall
 	local p=$target_pid value

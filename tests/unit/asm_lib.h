@@ -57,7 +57,7 @@ static inline int asm_lib_find(const char *source, const char *options, struct e
 	if (!ret)
 		ret = elf_file_open(open(path, O_RDONLY), "lib.so", file);
 	if (!ret)
-		ret = allocators_find(*file, NULL, set);
+		ret = allocators_find(*file, &(struct allocators_request){}, set);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command) ? -EIO : ret;
 }

@@ -191,7 +191,8 @@ TEST(a_prefix_makes_an_allocator_and_a_plain_name_wins)
 	CHECK_EQ(asm_lib_get(&set, "mi_new_n")->flags, HB_COOKIE_AT_RETS);
 	allocators_clear(&set);
 	CHECK_EQ(alloc_prefixes_add(&prefixes, "my_"), 0);
-	CHECK_EQ(allocators_find(file, &prefixes, &set), 0);
+	CHECK_EQ(allocators_find(file, &(struct allocators_request){.prefixes = &prefixes}, &set),
+		 0);
 	CHECK_EQ(set.cnt, 5);
 	CHECK_EQ(asm_lib_get(&set, "my_calloc")->fn, HB_FN_CALLOC);
 	alloc_prefixes_clear(&prefixes);
@@ -420,7 +421,7 @@ TEST(mutated_files_are_survived)
 		copied = round % 3 ? len : (state >> 20) % len;
 		if (elf_file_open_memory(copy, copied, "mutated", &file))
 			continue;
-		if (!allocators_find(file, NULL, &set)) {
+		if (!allocators_find(file, &(struct allocators_request){}, &set)) {
 			CHECK(set.cnt >= 2 && set.cnt <= ALLOCATORS_FN_MAX);
 			allocators_clear(&set);
 		}
@@ -439,7 +440,7 @@ static int find_installed(const char *path, struct elf_file **file, struct alloc
 	if (fd < 0)
 		return -ENODEV;
 	ret = elf_file_open(fd, path, file);
-	return ret ? ret : allocators_find(*file, NULL, set);
+	return ret ? ret : allocators_find(*file, &(struct allocators_request){}, set);
 }
 
 /* "malloc calloc ..." of those that are probed, with their flags, in the order of the file. */

@@ -53,8 +53,8 @@ TEST(prefixes_of_all_options_add_up)
 	struct opts opts;
 
 	CHECK_EQ(PARSE(&opts, "check", "--symbol-prefix", "a_,b_", "--symbol-prefix=c_"), 0);
-	CHECK_EQ(opts.prefixes.cnt, 3);
-	CHECK_STR(opts.prefixes.names[2], "c_");
+	CHECK_EQ(opts.hints.prefixes.cnt, 3);
+	CHECK_STR(opts.hints.prefixes.names[2], "c_");
 	opts_clear(&opts);
 	CHECK_EQ(PARSE(&opts, "check", "--symbol-prefix", "a_,"), -EINVAL);
 	CHECK_EQ(PARSE(&opts, "check", "--symbol-prefix", "a-b"), -EINVAL);
