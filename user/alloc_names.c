@@ -205,9 +205,10 @@ int alloc_prefixes_add(struct alloc_prefixes *prefixes, const char *text)
 	for (;;) {
 		size_t len = strcspn(text, ",");
 
-		if (!is_name(text, len) ||
-		    prefixes->cnt + ARRAY_CNT(known_prefixes) == ALLOC_PREFIX_MAX)
+		if (!is_name(text, len))
 			return -EINVAL;
+		if (prefixes->cnt + ARRAY_CNT(known_prefixes) == ALLOC_PREFIX_MAX)
+			return -E2BIG;
 		if (vec_reserve(&prefixes->names, &prefixes->cap, prefixes->cnt + 1))
 			return -ENOMEM;
 		prefixes->names[prefixes->cnt] = strndup(text, len);

@@ -34,7 +34,7 @@ struct alloc_prefixes {
 
 /*
  * Adds those in `text`, a list with commas. 0, -EINVAL (one that is empty or has characters that no
- * C name has, or too many), -ENOMEM; what was added before such a one stays.
+ * C name has), -E2BIG (over ALLOC_PREFIX_MAX), -ENOMEM; what was added before such a one stays.
  */
 int alloc_prefixes_add(struct alloc_prefixes *prefixes, const char *text);
 

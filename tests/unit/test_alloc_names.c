@@ -85,7 +85,7 @@ TEST(prefixes_that_no_name_can_have)
 		CHECK_EQ(alloc_prefixes_add(&prefixes, wrong[i]), -EINVAL);
 	while (!alloc_prefixes_add(&prefixes, "a_"))
 		CHECK(prefixes.cnt < ALLOC_PREFIX_MAX);
-	CHECK_EQ(alloc_prefixes_add(&prefixes, "a_"), -EINVAL);
+	CHECK_EQ(alloc_prefixes_add(&prefixes, "a_"), -E2BIG);
 	alloc_prefixes_clear(&prefixes);
 }
 
