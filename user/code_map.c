@@ -16,6 +16,12 @@
 #include <gelf.h>
 #include <string.h>
 
+/* Instructions are at most 15 bytes long. */
+#define INSN_BYTES_MAX 15
+
+/* Code is read in such pieces. */
+#define PIECE_BYTES 4096
+
 /* A GOT slot. */
 struct slot {
 	uint64_t vma;
@@ -34,6 +40,9 @@ struct code_map {
 	size_t start_cnt, start_cap;
 	struct slot *slots; /* sorted by vma */
 	size_t slot_cnt, slot_cap;
+	uint64_t piece_vma; /* of `piece`, the code that was read last */
+	size_t piece_len;
+	uint8_t piece[PIECE_BYTES];
 };
 
 DEFINE_CLEANUP(code_map, struct code_map, code_map_free)
@@ -238,11 +247,30 @@ csh code_map_decoder(const struct code_map *map)
 	return map->handle;
 }
 
+/*
+ * The code at `vma`, *len bytes of it, enough for an instruction unless the segment ends. Read from
+ * the file and not from our mapping of it: other people's breakpoints are in every mapping.
+ */
+static const uint8_t *code_at(struct code_map *map, uint64_t vma, size_t *len)
+{
+	uint64_t in_piece = vma - map->piece_vma, off;
+
+	if (in_piece >= map->piece_len || map->piece_len - in_piece < INSN_BYTES_MAX) {
+		if (!elf_file_vma_to_off(map->file, vma, &off))
+			return NULL;
+		map->piece_vma = vma;
+		map->piece_len = elf_file_read_text(map->file, off, map->piece, PIECE_BYTES);
+		in_piece = 0;
+	}
+	*len = map->piece_len - in_piece;
+	return *len ? map->piece + in_piece : NULL;
+}
+
 const cs_insn *code_map_decode(struct code_map *map, uint64_t vma)
 {
-	uint64_t room, at = vma;
-	const uint8_t *code = bytes_at(map->file, vma, &room);
-	size_t len = room;
+	uint64_t at = vma;
+	size_t len;
+	const uint8_t *code = code_at(map, vma, &len);
 
 	return code && cs_disasm_iter(map->handle, &code, &len, &at, map->insn) ? map->insn : NULL;
 }

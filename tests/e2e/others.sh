@@ -5,6 +5,21 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
+mounted=
+events=heapbpf_test_$$
+
+teardown() {
+	[[ -n $mounted ]] || return 0
+	if [[ -e $mounted/events/$events ]]; then
+		echo 0 >"$mounted/events/$events/enable"
+		sed -n "s|^p:\\($events/[^ ]*\\).*|-:\\1|p" "$mounted/uprobe_events" |
+			while read -r event; do
+				echo "$event" >>"$mounted/uprobe_events"
+			done
+	fi
+	umount -l "$mounted"
+}
+
 # find_library NAME: the path of an allocator goes to `library`, empty for the C library's own.
 library=
 find_library() {
@@ -204,7 +219,8 @@ hidden_family() {
 
 # offset_in PROGRAM SYMBOL: where in the file the function is.
 offset_in() {
-	nm "$1" | awk -v name="$2" '$3 == name { print "symbol 0x" $1 }' >place
+	{ nm "$1" && nm -D "$1"; } 2>/dev/null |
+		awk -v name="$2" '$3 ~ "^" name "(@@.*)?$" { print "symbol 0x" $1 }' >place
 	readelf -lW "$1" | awk '$1 == "LOAD" { print $1, $2, $3, $5 }' >>place
 	local kind first second third vma=
 
@@ -276,6 +292,27 @@ test_static_without_symbols_says_what_to_do() {
 	heapbpf_run -p "$target_pid" -r 1
 	equal "$heapbpf_status $(lines err)" "2 1" "status and lines on stderr"
 	matches "$(<err)" "--probe malloc=$PWD/family:0xOFFSET" "stderr"
+}
+
+# Where somebody has a breakpoint, in all mappings of the file and so in ours, the code counts.
+test_breakpoints_of_others() {
+	local libc name
+
+	mkdir tracing
+	mount -t tracefs none tracing 2>/dev/null || skip "this kernel has no tracefs"
+	mounted=$PWD/tracing
+	[[ -e tracing/uprobe_events ]] || skip "this kernel has no events on uprobes"
+	libc=$(ldd "$TARGETS/family" | awk '$1 ~ /^libc\.so/ { print $3 }')
+	cp "$libc" libc.so.6
+	target_exec env LD_LIBRARY_PATH="$PWD" "$TARGETS/family"
+	for name in malloc realloc memalign; do
+		echo "p:$events/$name $PWD/libc.so.6:$(offset_in libc.so.6 "$name")" \
+			>>tracing/uprobe_events
+	done
+	echo 1 >"tracing/events/$events/enable"
+	! text_intact "$target_pid" || fail "there are no breakpoints"
+	options=(-t allocs)
+	by_hand
 }
 
 POOL=(malloc=pool_get calloc=pool_table realloc=pool_resize free=pool_put)
