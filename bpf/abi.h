@@ -78,12 +78,15 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_COOKIE_NO_RESULT 0x20
 /* At the probed instruction the arguments are one register on: rsi, rdx, rcx for rdi, rsi, rdx. */
 #define HB_COOKIE_SHIFTED 0x40
+/* Goes on, by a jump, where a variable points, if it points anywhere: struct hb_forward. */
+#define HB_COOKIE_FORWARDS 0x80
 
 /*
  * Limits: PCs of a stack, functions of an allocator, size classes of the sampler.
  */
 #define HB_STACK_MAX   512
 #define HB_WRAPPER_MAX 64
+#define HB_FORWARD_MAX 32
 #define HB_CLASS_CNT   1024
 
 /*
@@ -330,9 +333,9 @@ struct hb_stack {
 _Static_assert(sizeof(struct hb_stack) == 32 + 8 * HB_STACK_MAX, "no padding");
 
 /*
- * Map `wrappers`: ARRAY, slot (one per probed file and process) -> hb_wrappers: where the probed
- * functions of that file lie. A call whose return address lies in one of them is nested in a call
- * that was already decided, and does not count again.
+ * Map `wrappers`: ARRAY, slot (one per probed file) -> hb_wrappers: where the probed functions of
+ * that file lie. A call whose return address lies in one of them, of its own file or of another one
+ * (hb_uw_map.probed), is nested in a call that was already decided, and does not count again.
  */
 struct hb_range {
 	__u32 start_off; /* file offset */
@@ -340,12 +343,25 @@ struct hb_range {
 };
 _Static_assert(sizeof(struct hb_range) == 8, "no padding");
 
+/*
+ * An entry point whose last act is a jump through a variable leaves no return address of its own:
+ * where the variable points to a probed function, that one counts and the first keeps silent.
+ */
+struct hb_forward {
+	__u32 off;     /* of the probed instruction, as in its cookie */
+	__u32 is_slot; /* 1: the variable is where a GOT slot points, and `delta` leads to that */
+	__s64 delta;   /* from the probed instruction to the variable or the slot */
+};
+_Static_assert(sizeof(struct hb_forward) == 16, "no padding");
+
 struct hb_wrappers {
 	__u32 cnt;
-	__u32 pad;
-	struct hb_range range[HB_WRAPPER_MAX]; /* range[0..cnt-1], any order */
+	__u32 forward_cnt;
+	struct hb_range range[HB_WRAPPER_MAX];	   /* range[0..cnt-1], any order */
+	struct hb_forward forward[HB_FORWARD_MAX]; /* forward[0..forward_cnt-1], any order */
 };
-_Static_assert(sizeof(struct hb_wrappers) == 8 + 8 * HB_WRAPPER_MAX, "no padding");
+_Static_assert(sizeof(struct hb_wrappers) == 8 + 8 * HB_WRAPPER_MAX + 16 * HB_FORWARD_MAX,
+	       "no padding");
 
 /*
  * Ring `events`: life-cycle and requests of the unwinder; never samples.

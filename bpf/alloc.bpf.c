@@ -166,15 +166,10 @@ static __always_inline bool read_word(__u64 at, __u64 *word)
 	       !bpf_copy_from_user(word, sizeof(*word), (void *)at);
 }
 
-/*
- * Is `ra` inside a probed function of the allocator whose probe we are at? Global, unlike all
- * others: its arguments are numbers, so the verifier can look at it once and not for each call.
- */
-__noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra)
+/* Is `off` just behind an instruction of a probed function of the file in `slot`? */
+static __always_inline bool is_behind_probed(__u32 slot, __u64 off)
 {
-	__u32 slot = HB_COOKIE_SLOT(cookie);
-	struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
-	__u64 off = ra - (ip - HB_COOKIE_OFF(cookie));
+	const struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
 
 	if (!probed)
 		return false;
@@ -188,15 +183,69 @@ __noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra)
 	return false;
 }
 
+/*
+ * Is `ra`, which is at `ra_at`, inside a probed function, of the allocator whose probe we are at or
+ * of one that is made of it? Global, unlike others: its arguments are numbers, so the verifier can
+ * look at it once and not for each call.
+ */
+__noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra)
+{
+	__u64 place;
+
+	/* A function that jumped here may have been given a return probe before. */
+	ra = retprobe_real_return(ra_at, ra);
+
+	if (is_behind_probed(HB_COOKIE_SLOT(cookie), ra - (ip - HB_COOKIE_OFF(cookie))))
+		return true;
+	place = unwind_place(ra - 1);
+	return place && is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
+}
+
+/* Will the call whose probe we are at be seen again, from where its function jumps to? Global, too. */
+__noinline int alloc_goes_on(__u64 ip, __u64 cookie)
+{
+	__u32 slot = HB_COOKIE_SLOT(cookie), is_slot = 0;
+	const struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
+	__u64 at = 0, pc, place;
+
+	if (!probed)
+		return false;
+	for (__u32 i = 0; i < HB_FORWARD_MAX; i++) {
+		if (i >= probed->forward_cnt)
+			break;
+		if (probed->forward[i].off != HB_COOKIE_OFF(cookie))
+			continue;
+		at = ip + probed->forward[i].delta;
+		is_slot = probed->forward[i].is_slot;
+		break;
+	}
+	if (!at || !read_word(at, &pc) || (is_slot && !read_word(pc, &pc)))
+		return false;
+	place = unwind_place(pc);
+	return place && is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
+}
+
+/* The same for most functions, which do not. */
+static __always_inline bool goes_on(struct pt_regs *ctx, __u64 cookie)
+{
+	return HB_COOKIE_FLAGS(cookie) & HB_COOKIE_FORWARDS &&
+	       alloc_goes_on(PT_REGS_IP(ctx), cookie);
+}
+
 static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr)
 {
-	__u64 ra;
+	__u64 ra_at = PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie), ra;
 
-	if (!addr || !hb_config.track_live || account_free(addr, bpf_get_current_pid_tgid() >> 32))
+	if (!addr || !hb_config.track_live)
 		return;
-	/* realloc's own free of a block that it took out before; only exact runs can tell. */
-	if (hb_config.exact && read_word(PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie), &ra) &&
-	    alloc_is_nested(PT_REGS_IP(ctx), cookie, ra))
+	/* Only exact runs can tell what is unknown; there, who does the work speaks. */
+	if (hb_config.exact && goes_on(ctx, cookie))
+		return;
+	if (account_free(addr, bpf_get_current_pid_tgid() >> 32))
+		return;
+	/* An allocator's own free of a block that was taken out before. */
+	if (hb_config.exact && read_word(ra_at, &ra) &&
+	    alloc_is_nested(PT_REGS_IP(ctx), cookie, ra_at, ra))
 		return;
 	hb_stat_add(HB_STAT_UNKNOWN_FREES, 1);
 }
@@ -259,7 +308,7 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 			account_free(call->old, tgid);
 		return SKIP_RETURN;
 	}
-	if (alloc_is_nested(PT_REGS_IP(ctx), cookie, ra))
+	if (goes_on(ctx, cookie) || alloc_is_nested(PT_REGS_IP(ctx), cookie, ra_at, ra))
 		return SKIP_RETURN;
 	taken.ra = ra;
 	site->tgid = tgid;

@@ -116,7 +116,8 @@ struct hb_uw_map {
 	__u64 end;    /* exclusive */
 	__u64 bias;   /* pc - bias = file offset */
 	__u32 table;  /* 0: none */
-	__u16 flags;  /* HB_UW_MAP_* */
+	__u8 flags;   /* HB_UW_MAP_* */
+	__u8 probed;  /* slot of its file in `wrappers`, plus 1; 0: it has none */
 	__u16 number; /* which of the process's mappings this is, for frames; 0: no file */
 };
 _Static_assert(sizeof(struct hb_uw_map) == 32, "no padding");

@@ -74,6 +74,18 @@ __hidden void proc_changes_libraries(__u32 tgid);
 /* proc: tells user space that `pc` cannot be placed; at most one per process and 20 ms. */
 __hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc);
 
+/* retprobe: where return probes let functions of the current process return to; 0: there are none. */
+__hidden __u64 retprobe_trampoline(void);
+
+/*
+ * retprobe: what was at `at` on the stack of the current thread before a return probe put
+ * `trampoline` there; that itself if it is not known.
+ */
+__hidden __u64 retprobe_uncover(__u64 at, __u64 trampoline);
+
+/* retprobe: the return address at `at`, where `ra` was read: the real one if that is a trampoline. */
+__hidden __u64 retprobe_real_return(__u64 at, __u64 ra);
+
 /* account: counts a sampled allocation at its site. False: the site table is full (counted). */
 __hidden bool account_alloc(const struct hb_site_key *site);
 

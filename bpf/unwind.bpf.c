@@ -27,9 +27,6 @@ static __always_inline long read_stack(void *dst, __u32 len, __u64 addr)
 /* Walks that may be under way on one CPU: preempted or asleep in a page fault. */
 #define UW_SLOT_CNT 8
 
-/* Return probes that the kernel lets a thread have pending (kernel/events/uprobes.c). */
-#define UW_RETURN_PROBE_MAX 64
-
 /*
  * One array of rows and one of index pages per file, exactly as large as it must be. Sizes and not
  * types: clang 14 leaves a type that only an inner map mentions out of the BTF.
@@ -132,7 +129,6 @@ struct {
 /* What the callbacks of bpf_loop get. */
 struct uw_loop {
 	struct uw_walk *walk;
-	struct return_instance *probe; /* next pending return probe to look at */
 };
 
 static __always_inline struct uw_walk *claim_walk(void)
@@ -209,36 +205,9 @@ static __always_inline bool find_rule(struct uw_walk *walk, __u64 off)
 	return true;
 }
 
-/* One pending return probe, the most recent first: does it hold the address that we miss? */
-static long repair_from(__u32 i, struct uw_loop *loop)
+static __always_inline void repair(struct uw_walk *walk)
 {
-	struct return_instance *probe = loop->probe;
-	struct hb_unwind_regs *regs = &loop->walk->regs;
-
-	(void)i;
-	if (!probe)
-		return 1;
-	loop->probe = BPF_CORE_READ(probe, next);
-	if (BPF_CORE_READ(probe, stack) != regs->ra_addr)
-		return 0;
-	/* Chained probes share an address; all but the last one saved the trampoline again. */
-	regs->pc = BPF_CORE_READ(probe, orig_ret_vaddr);
-	return regs->pc != loop->walk->trampoline;
-}
-
-/*
- * Return probes, ours and other people's, replace the return address on the stack by that of a
- * trampoline and keep the real one in a list of the thread.
- */
-static __noinline void repair(struct uw_walk *walk)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct uw_loop loop = {.walk = walk};
-
-	if (!bpf_core_field_exists(task->utask))
-		return;
-	loop.probe = BPF_CORE_READ(task, utask, return_instances);
-	bpf_loop(UW_RETURN_PROBE_MAX, repair_from, &loop, 0);
+	walk->regs.pc = retprobe_uncover(walk->regs.ra_addr, walk->trampoline);
 	if (walk->regs.pc != walk->trampoline)
 		hb_stat_add(HB_STAT_REPAIRS, 1);
 }
@@ -411,7 +380,6 @@ __hidden void unwind_inherit(__u32 from, __u32 from_epoch, __u32 to, __u32 to_ep
 static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgid,
 				      const struct hb_proc *state)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	const struct hb_uw_proc *proc = bpf_map_lookup_elem(&uw_procs, &tgid);
 
 	__builtin_memset(&walk->map, 0, sizeof(walk->map));
@@ -429,10 +397,7 @@ static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgi
 	walk->regs.rbp = rbp;
 	walk->regs.rbp_known = 1;
 	walk->regs.exact = 0;
-	walk->trampoline = 0;
-	if (bpf_core_field_exists(task->mm->uprobes_state.xol_area) &&
-	    bpf_core_field_exists(struct xol_area, vaddr))
-		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	walk->trampoline = retprobe_trampoline();
 	walk->hash = hb_config.stack_seed ^ ((__u64)state->epoch << 32 | tgid) * 0x9e3779b97f4a7c15;
 	walk->stack.check = ~walk->hash;
 }
@@ -496,4 +461,25 @@ __noinline __u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid,
 	barrier();
 	*(volatile __u32 *)&walk->busy = 0;
 	return id;
+}
+
+/*
+ * A library that came or went since the mappings were read does not matter here as it does for
+ * names: one that was loaded with its allocator probed is what is likely to be there still.
+ */
+__noinline __u64 unwind_place(__u64 pc)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	const struct hb_uw_proc *found = bpf_map_lookup_elem(&uw_procs, &tgid);
+	const struct hb_uw_map *map;
+	struct hb_uw_proc run;
+	struct hb_proc state;
+
+	if (!found || !proc_get(tgid, &state))
+		return 0;
+	run = *found;
+	if (run.tgid != tgid || run.epoch != state.epoch || run.cnt > HB_UW_PROC_MAP_MAX)
+		return 0;
+	map = hb_unwind_find_map(run.first, run.cnt, pc);
+	return map && map->probed ? HB_PLACE(map->probed - 1, pc - map->bias) : 0;
 }

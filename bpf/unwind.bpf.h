@@ -24,4 +24,15 @@ __u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid, const struct hb_p
  */
 __hidden void unwind_inherit(__u32 from, __u32 from_epoch, __u32 to, __u32 to_epoch);
 
+/*
+ * Where `pc` of the current process is in a file that has a slot in `wrappers`: HB_PLACE(), or 0: in
+ * no such file, or in no mapping that is known. Not __hidden, as unwind_stack().
+ */
+__u64 unwind_place(__u64 pc);
+
+/* Slot and file offset as one number, which is not 0. */
+#define HB_PLACE(slot, off)  ((__u64)((slot) + 1) << 32 | (__u32)(off))
+#define HB_PLACE_SLOT(place) ((__u32)((place) >> 32) - 1)
+#define HB_PLACE_OFF(place)  ((__u32)(place))
+
 #endif

@@ -126,6 +126,9 @@ list_cases() {
 		for target in family chain; do
 			echo "${target}_${tier}_allocs record $tier $target -t allocs"
 		done
+		for target in wrap:jump wrap:count; do
+			echo "${target/:/_}_$tier record $tier $target"
+		done
 		echo "libraries_$tier libraries $tier plugins:quick"
 		echo "command_$tier command $tier begin"
 		echo "killed_$tier killed $tier steady"

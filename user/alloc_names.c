@@ -186,9 +186,14 @@ bool alloc_names_find(const char *symbol, const struct alloc_prefixes *prefixes,
 
 int alloc_names_fn(const char *symbol)
 {
+	static const char glibc[] = "__libc_";
 	struct alloc_name name;
 
-	return alloc_names_find(symbol, NULL, &name) ? (int)name.fn : -1;
+	if (alloc_names_find(symbol, NULL, &name))
+		return (int)name.fn;
+	if (strncmp(symbol, glibc, strlen(glibc)) != 0)
+		return -1;
+	return find_with(symbol + strlen(glibc), "", 0, &name) ? (int)name.fn : -1;
 }
 
 /* Can it be a part of a C name? */

@@ -48,7 +48,10 @@ void alloc_prefixes_clear(struct alloc_prefixes *prefixes);
 bool alloc_names_find(const char *symbol, const struct alloc_prefixes *prefixes,
 		      struct alloc_name *out);
 
-/* The enum hb_fn of a name, with no or a known prefix; -1: none. */
+/*
+ * The enum hb_fn of a function that is called by its name: with no or a known prefix, or one of
+ * glibc's for itself (__libc_malloc), which is at the address of a plain one; -1: none.
+ */
 int alloc_names_fn(const char *symbol);
 
 /*

@@ -15,6 +15,8 @@
  *   memalign -> malloc  only for alignments that malloc has anyway (glibc's _mid_memalign; 16 on
  *                       x86-64): HB_COOKIE_DEFER_ALIGN
  *   valloc -> malloc    glibc shares _mid_memalign, but a page is never such an alignment: nothing
+ *   to a variable       only known at run time: HB_COOKIE_FORWARDS, if all ways do it that succeed
+ *                       while it is not NULL (malloc of a library for LD_PRELOAD)
  *   anything else       nothing: an unknown conditional jump would be counted twice when taken,
  *                       which is better than losing the calls that do not take it
  *
@@ -215,6 +217,10 @@ static void settle_nesting(struct allocators_fn *fn, const struct tail_calls_res
 	} else if (fn->fn == HB_FN_MEMALIGN && found->jumps & 1 << HB_FN_MALLOC) {
 		fn->flags |= HB_COOKIE_DEFER_ALIGN;
 	}
+	if (fn->silent || found->forward.how == KNOWN_NOTHING)
+		return;
+	fn->flags |= HB_COOKIE_FORWARDS;
+	fn->forward = found->forward;
 }
 
 /* Notes the return at `vma`, unless it is there: functions share code. 0 or -ENOMEM. */
@@ -274,9 +280,17 @@ static void add_helpers(const struct elf_file *file, const struct allocators_fn 
 
 DEFINE_CLEANUP(code_map, struct code_map, code_map_free)
 
-/* Looks at the code of all entry points. 0 or -ENOMEM. */
-static int read_code(const struct elf_file *file, struct allocators_set *set)
+/* Where names do not count elsewhere, nobody else counts what is handed over to them. */
+static int no_name_fn(const char *name)
 {
+	(void)name;
+	return -1;
+}
+
+/* Looks at the code of all entry points. 0 or -ENOMEM. */
+static int read_code(const struct search *search, struct allocators_set *set)
+{
+	const struct elf_file *file = search->file;
 	_cleanup_(cleanup_code_map) struct code_map *map = NULL;
 	struct code_map_entry entries[ALLOCATORS_FN_MAX] = {};
 	size_t entry_cnt = set->cnt;
@@ -284,7 +298,10 @@ static int read_code(const struct elf_file *file, struct allocators_set *set)
 
 	for (size_t i = 0; i < entry_cnt; i++)
 		entries[i] = (struct code_map_entry){set->fns[i].vma, set->fns[i].fn};
-	ret = code_map_new(file, entries, entry_cnt, alloc_names_fn, &map);
+	ret = code_map_new(file, entries, entry_cnt,
+			   search->request->names == ALLOCATORS_NAMES_WHOLE ? alloc_names_fn
+									    : no_name_fn,
+			   &map);
 	for (size_t i = 0; i < entry_cnt && !ret; i++) {
 		struct tail_calls_result found;
 
@@ -336,7 +353,7 @@ int allocators_find(const struct elf_file *file, const struct allocators_request
 	set.is_allocator = allocators_has(&set, false) || allocators_has(&set, true);
 	if (!set.cnt)
 		return -ENOENT;
-	ret = read_code(file, &set);
+	ret = read_code(&search, &set);
 	if (ret)
 		return ret;
 	qsort(set.fns, set.cnt, sizeof(*set.fns), compare_fns);

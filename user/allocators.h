@@ -7,6 +7,7 @@
 #define ALLOCATORS_H
 
 #include "../bpf/abi.h"
+#include "known_regs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,12 +22,13 @@ struct allocators_fn {
 	const char *name; /* its best known name; static or living as long as the file */
 	uint64_t vma;
 	uint64_t off;
-	uint64_t size_bytes; /* extent in the file; at least 1 */
-	uint32_t flags;	     /* HB_COOKIE_DEFER_*, HB_COOKIE_AT_RETS, HB_COOKIE_NO_RESULT */
-	const char *silent;  /* not NULL: not probed, because it... ("jumps to realloc"); static */
-	bool prefixed;	     /* its name has a prefix */
-	bool asked_for;	     /* one of allocators_request.points */
-	bool holds_calls;    /* calls made from inside are nested */
+	uint64_t size_bytes;	    /* extent in the file; at least 1 */
+	uint32_t flags;		    /* HB_COOKIE_DEFER_*, _AT_RETS, _NO_RESULT, _FORWARDS */
+	struct known_value forward; /* with _FORWARDS: as in struct tail_calls_result */
+	const char *silent; /* not NULL: not probed, because it... ("jumps to realloc"); static */
+	bool prefixed;	    /* its name has a prefix */
+	bool asked_for;	    /* one of allocators_request.points */
+	bool holds_calls;   /* calls made from inside are nested */
 };
 
 /* A return instruction of functions that may throw, where their results are taken. */

@@ -294,6 +294,13 @@ static const struct slot *branch_slot(const struct code_map *map, const cs_insn 
 	return find_slot(map, insn->address + insn->size + (uint64_t)op->mem.disp);
 }
 
+int code_map_entry_at(const struct code_map *map, uint64_t vma)
+{
+	const struct code_map_entry *entry = find_entry(map, vma);
+
+	return entry ? (int)entry->fn : -1;
+}
+
 struct code_map_branch code_map_branch(const struct code_map *map, const cs_insn *insn)
 {
 	const struct slot *slot = branch_slot(map, insn);
@@ -301,10 +308,10 @@ struct code_map_branch code_map_branch(const struct code_map *map, const cs_insn
 		.vma = slot ? slot->target_vma : direct_target(insn),
 		.fn = slot ? slot->fn : -1,
 	};
-	const struct code_map_entry *entry = find_entry(map, branch.vma);
+	int fn = code_map_entry_at(map, branch.vma);
 
-	if (entry)
-		branch.fn = (int)entry->fn;
+	if (fn >= 0)
+		branch.fn = fn;
 	return branch;
 }
 

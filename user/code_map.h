@@ -52,6 +52,9 @@ csh code_map_decoder(const struct code_map *map);
  */
 const cs_insn *code_map_decode(struct code_map *map, uint64_t vma);
 
+/* The enum hb_fn of the entry point at `vma`; -1: none. */
+int code_map_entry_at(const struct code_map *map, uint64_t vma);
+
 /* What `insn`, a jump or a call, leads to: directly or through a GOT slot. */
 struct code_map_branch code_map_branch(const struct code_map *map, const cs_insn *insn);
 

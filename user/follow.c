@@ -44,7 +44,20 @@ static int refresh(struct session *session, struct target *target)
 	err = target_number(target, after);
 	if (err)
 		return err;
+	probes_mark(&session->probes, &target->maps);
 	return unwind_table_set(session->unwind, target->tgid, state, &target->maps);
+}
+
+/* Files that got a slot are told to the unwinder. 0 or -errno, logged. */
+static int attach_everywhere(struct session *session, struct target *target)
+{
+	uint32_t slot_cnt = session->probes.slot_cnt;
+	int err = probes_attach_everywhere(&session->probes, target->tgid, &target->maps,
+					   session->loader);
+
+	if (session->probes.slot_cnt != slot_cnt)
+		refresh(session, target);
+	return err;
 }
 
 int follow_catch_up(struct session *session, struct target *target)
@@ -58,8 +71,7 @@ int follow_catch_up(struct session *session, struct target *target)
 			log_fail(-err, "cannot learn the mappings of process %d",
 				 (int)target->tgid);
 		if (!err && session->everybody)
-			return probes_attach_everywhere(&session->probes, target->tgid,
-							&target->maps, session->loader);
+			return attach_everywhere(session, target);
 		if (!err)
 			err = probes_attach(&session->probes, target, session->loader, &any);
 	}

@@ -276,6 +276,26 @@ static int fill_wrappers(const struct allocators_set *set, struct hb_wrappers *w
 	return 0;
 }
 
+/*
+ * Which variables decide whether others count. Those that do not fit count twice what they hand
+ * over; there are as many in no allocator that is known.
+ */
+static void fill_forwards(const struct probes_file *file, struct hb_wrappers *wrappers)
+{
+	for (size_t i = 0; i < file->set.cnt; i++) {
+		const struct allocators_fn *fn = &file->set.fns[i];
+		uint32_t delta = file->plans[i].delta;
+
+		if (!(fn->flags & HB_COOKIE_FORWARDS) || wrappers->forward_cnt == HB_FORWARD_MAX)
+			continue;
+		wrappers->forward[wrappers->forward_cnt++] = (struct hb_forward){
+			.off = (uint32_t)(fn->off + delta),
+			.is_slot = fn->forward.how == KNOWN_AT_AT,
+			.delta = (int64_t)(fn->forward.vma - fn->vma - delta),
+		};
+	}
+}
+
 /* Where the results of what may throw are taken. */
 static size_t fill_rets(const struct allocators_set *set, uint32_t slot,
 			struct uprobe_link_point *points)
@@ -317,6 +337,18 @@ static size_t fill_points(const struct probes_file *file, bool track_live, uint3
 	return track_live ? cnt + fill_rets(&file->set, slot, points + cnt) : cnt;
 }
 
+void probes_mark(const struct probes *probes, struct procmaps *maps)
+{
+	for (size_t i = 0; i < probes->cnt; i++) {
+		const struct probes_file *file = probes->files[i];
+
+		for (size_t n = 0; n < maps->cnt && file->slot >= 0; n++)
+			if (maps->maps[n].elf == file->elf)
+				maps->maps[n].probed = (uint8_t)(file->slot + 1);
+	}
+}
+_Static_assert(HB_SLOT_MAX - 1 <= UINT8_MAX, "slots are below that, see loader_attach()");
+
 /*
  * Attaches a file's in `tgid`, 0: in all processes. Through our own descriptor of the file: whatever
  * a process mapped, executed or replaced meanwhile, the offsets are used on the file that they were
@@ -336,6 +368,7 @@ static int attach_file(struct probes *probes, struct probes_file *file, pid_t tg
 	err = fill_wrappers(&file->set, &wrappers);
 	if (err)
 		return err;
+	fill_forwards(file, &wrappers);
 	if (file->slot < 0)
 		file->slot = (int)probes->slot_cnt++;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", elf_file_fd(file->elf));

@@ -60,6 +60,9 @@ void probes_clear(struct probes *probes);
 /* True if the function gets a probe in this mode. */
 bool probes_wanted(const struct allocators_fn *fn, bool track_live);
 
+/* Tells mappings which slot their file has; one that is not attached yet gets its slot then. */
+void probes_mark(const struct probes *probes, struct procmaps *maps);
+
 /*
  * Attaches in `target` the files of its last scan that were not looked at before, and remembers them
  * there; *any: there were some. 0, -ESRCH (the process ended; not logged), or -errno, logged.

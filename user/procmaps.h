@@ -26,6 +26,7 @@ struct procmap {
 	char *path;	/* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
 	bool permanent; /* never unmapped in this image; set by needed_mark() */
 	uint16_t number;      /* in struct mappings; 0 until mappings_note() gives it one */
+	uint8_t probed;	      /* its file's slot of struct probes_slots + 1; 0: none, or not told */
 	struct elf_file *elf; /* borrowed from an elf cache; NULL until someone attaches it */
 };
 

@@ -8,6 +8,7 @@
 #define TAIL_CALLS_H
 
 #include "code_map.h"
+#include "known_regs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +29,13 @@ struct tail_calls_result {
 	bool always;	 /* every way that can succeed ends in such a jump */
 	bool calls;	 /* calls an entry point */
 	bool calls_out;	 /* calls one of another file */
-	bool hands_over; /* every way that can succeed calls one that allocates, or jumps to one */
+	bool hands_over; /* every way that can succeed calls one of its kind, or jumps to one */
+	/*
+	 * KNOWN_AT or KNOWN_AT_AT: a variable through which every way that can succeed jumps, to
+	 * whatever it points at, if it is not NULL; some may jump to an entry point instead. Else
+	 * KNOWN_NOTHING.
+	 */
+	struct known_value forward;
 	size_t helper_cnt;
 	struct tail_calls_helper helpers[TAIL_CALLS_HELPER_MAX];
 	/*

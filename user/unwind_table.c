@@ -334,11 +334,12 @@ static int segment_add(struct unwind_table *table, struct segment *segment,
 	} else if (procmap_is_made_at_run_time(map)) {
 		entry.flags = HB_UW_MAP_ANON;
 	}
+	entry.probed = map->probed;
 	if (map->permanent)
 		entry.flags |= HB_UW_MAP_PERMANENT;
 	if (last && last->end == entry.start && last->table == entry.table &&
 	    last->bias == entry.bias && last->flags == entry.flags &&
-	    last->number == entry.number) {
+	    last->probed == entry.probed && last->number == entry.number) {
 		last->end = entry.end;
 		return 0;
 	}

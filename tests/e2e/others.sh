@@ -196,6 +196,63 @@ test_end_unknown_allocs() {
 	check session glibc own_new
 }
 
+# --- allocators made of another one -------------------------------------------------------------
+
+# wrapped TIER NAME: as if the wrapper were not there.
+wrapped() {
+	need_tier "$1"
+	target wrap "$2"
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz --tier "$1" "${options[@]}"
+	target_step
+	heapbpf_stop
+	whole
+	exact_if --only
+	# What is freed inside was taken out before; one block is older than the profile.
+	((${#options[@]})) ||
+		says 'frees of objects not sampled or older than the profile = 1,' reader comments p.pb.gz
+	target_end
+}
+
+wrapped_allocs() {
+	options=(-t allocs)
+	wrapped session "$1"
+}
+
+# From the start on, where its pointers are not known yet.
+wrapped_command() {
+	heapbpf_status=0
+	"$HEAPBPF" -r 1 -o p.pb.gz -- env LD_PRELOAD="$TARGETS/wrap_$1.so" "$TARGETS/wrap" \
+		<<<gg >told 2>err || heapbpf_status=$?
+	whole
+	grep '^SITE' told >truth
+	exact
+}
+
+# Each call is drawn for once.
+wrapped_sampled() {
+	target_exec env LD_PRELOAD="$TARGETS/wrap_$1.so" "$TARGETS/mix" 32 64:10000:5000 \
+		4096:20000:1000 65536:2000:1000
+	heapbpf_start --max-overhead none -p "$target_pid" -r 64K -o p.pb.gz
+	target_step
+	heapbpf_stop
+	whole
+	reader valid p.pb.gz
+	reader estimates truth p.pb.gz >e
+	# Five standard errors of the mean, six of the spread.
+	awk '$7 * $7 > 25 || $8 * $8 > 36' e >off
+	equal "$(<off)" "" "estimates that are off"
+	equal "$(lines e)" 12 "estimates"
+}
+
+for name in jump jump_got plt count header; do
+	for tier in session multi perf; do
+		eval "test_wrapped_${name}_$tier() { wrapped $tier $name; }"
+	done
+	eval "test_wrapped_${name}_allocs() { wrapped_allocs $name; }"
+	eval "test_wrapped_${name}_command() { wrapped_command $name; }"
+	eval "test_wrapped_${name}_sampled() { wrapped_sampled $name; }"
+done
+
 # --- functions named by hand -------------------------------------------------------------------
 
 FAMILY=(malloc calloc realloc reallocarray posix_memalign memalign valloc pvalloc free)

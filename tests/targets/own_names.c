@@ -67,6 +67,20 @@ SITE(site_pool)
 	gave(self, 100);
 }
 
+/* One object each, though malloc makes it. */
+SITE(site_pool_large)
+{
+	void *p = took(self, pool_get(5000), 5000);
+
+	took(self, pool_get(5001), 5001);
+	took(self, pool_resize(p, 6000), 6000);
+	gave(self, 5000);
+	for (int i = 0; i < 10; i++) {
+		pool_put(took(self, pool_get(7000), 7000));
+		gave(self, 7000);
+	}
+}
+
 SITE(site_malloc)
 {
 	free(took(self, malloc(300), 300));
@@ -78,6 +92,7 @@ int main(void)
 {
 	await("READY");
 	RUN(site_pool);
+	RUN(site_pool_large);
 	RUN(site_malloc);
 	finish();
 	return 0;
