@@ -72,7 +72,7 @@ _heapbpf() {
 				-c --command -d --duration -r --rate -t --type
 				-o --output --text --top -q --quiet -v --verbose --ready-fd --max-stacks
 				--max-sites --max-live --max-depth --max-processes --share --max-overhead --preserve-status
-				--symbol-prefix --probe --alloc-lib -h --help --version" -- "$word")
+				--symbol-prefix --probe --alloc-lib -h --help --version --" -- "$word")
 		elif ((COMP_CWORD == 1)); then
 			mapfile -t answers < <(compgen -W "record check" -- "$word")
 		fi
