@@ -241,6 +241,16 @@ TEST(a_prefixed_name_upon_malloc_elsewhere_is_left_to_that)
 	CHECK_STR(asm_lib_get(&set, "mi_free")->silent, "jumps to free");
 	allocators_clear(&set);
 	elf_file_free(file);
+	/* a free that calls, and does something else as well */
+	CHECK_EQ(asm_lib_find(FN("mi_malloc", "push %rbx\n call malloc@plt\n pop %rbx\n ret")
+				      FN("mi_free",
+					 "push %rbx\n call free@plt\n mov state(%rip),%rax\n"
+					 " pop %rbx\n ret") DATA,
+			      ASM_LIB_SHARED, &file, &set),
+		 0);
+	CHECK_STR(asm_lib_get(&set, "mi_free")->silent, "calls one that is");
+	allocators_clear(&set);
+	elf_file_free(file);
 }
 
 TEST(finds_names_kinds_and_extents)
