@@ -24,6 +24,7 @@
 	X(MALLOC, "malloc")                                                                        \
 	X(CALLOC, "calloc")                                                                        \
 	X(REALLOC, "realloc")                                                                      \
+	X(REALLOCF, "reallocf") /* (ptr, size): frees the block if it fails */                     \
 	X(REALLOCARRAY, "reallocarray")                                                            \
 	X(POSIX_MEMALIGN, "posix_memalign")                                                        \
 	X(MEMALIGN, "memalign") /* (alignment, size): memalign, aligned_alloc */                   \

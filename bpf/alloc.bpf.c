@@ -47,6 +47,8 @@ struct call {
 	__u64 size; /* requested bytes */
 	__u64 old;  /* realloc: the block to move, else 0 */
 	__u64 out;  /* posix_memalign: where the result goes, else 0 */
+	__u32 ends; /* reallocf: 1, the old block ends even if it fails; else 0 */
+	__u32 pad;
 };
 
 struct inflight_key {
@@ -133,6 +135,14 @@ static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct 
 			return false;
 		call->old = a;
 		call->size = b;
+		break;
+	case HB_FN_REALLOCF:
+		if (!a && (HB_COOKIE_FLAGS(cookie) & HB_COOKIE_DEFER_NULL))
+			return false;
+		call->old = a;
+		/* What must fail is a free. */
+		call->size = b < SIZE_LIMIT ? b : 0;
+		call->ends = 1;
 		break;
 	case HB_FN_REALLOCARRAY:
 		if (!mul(b, c, &call->size))
@@ -367,7 +377,9 @@ static void on_result(struct pt_regs *ctx, __u64 ra_at, bool ra_intact)
 	addr = result_of(ctx, &call);
 	if (!addr) {
 		hb_stat_add(HB_STAT_FAILED, 1);
-		if (call.has_moved)
+		if (call.has_moved && call.call.ends)
+			account_end(call.site.tgid, &call.moved);
+		else if (call.has_moved)
 			account_restore(call.call.old, call.site.tgid, &call.moved);
 		return;
 	}

@@ -55,7 +55,7 @@ static const struct name {
 	{"rallocx", HB_FN_REALLOC, NULL, false},
 	{"dallocx", HB_FN_FREE, NULL, false},
 	{"sdallocx", HB_FN_FREE, NULL, false},
-	{"reallocf", HB_FN_REALLOC, NULL, false},
+	{"reallocf", HB_FN_REALLOCF, NULL, false},
 	/* operator new, operator new[]: plain, nothrow, aligned, aligned and nothrow */
 	{"_Znwm", HB_FN_NEW, NULL, false},
 	{"_Znam", HB_FN_NEW, NULL, false},
@@ -130,7 +130,7 @@ static const struct name {
 	/* glibc calls it at both ends of dlopen and dlclose; musl at the end of dlopen. */
 	{"_dl_debug_state", HB_FN_LINKER, NULL, false},
 };
-_Static_assert(HB_FN_CNT == 11, "a new function needs names here");
+_Static_assert(HB_FN_CNT == 12, "a new function needs names here");
 
 /* The row of a name without its prefix, -1: none. `prefixed`: it had one. */
 static int find_name(const char *symbol, bool prefixed, bool *fallback)
@@ -242,7 +242,7 @@ void alloc_prefixes_clear(struct alloc_prefixes *prefixes)
 const char *alloc_names_drop_frames(void)
 {
 	return "(__libc_|__GI_|__GI___libc_|__|__interceptor_|je_|_rjem_|_rjem_je_|tc_|mi_)?"
-	       "(malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|memalign|"
+	       "(malloc|calloc|realloc|reallocf|reallocarray|free|cfree|posix_memalign|memalign|"
 	       "aligned_alloc|valloc|pvalloc|free_sized|free_aligned_sized|"
 	       "mallocx|rallocx|dallocx|sdallocx)|"
 	       "(mi|tc)_(new|newarray|delete|deletearray)(_(n|nothrow|aligned|sized))*|"

@@ -212,7 +212,8 @@ static void settle_nesting(struct allocators_fn *fn, const struct tail_calls_res
 	} else if (found->hands_over && (throws || (fn->prefixed && found->calls_out))) {
 		fn->silent = "calls one that is";
 		fn->holds_calls = false;
-	} else if (fn->fn == HB_FN_REALLOC && found->jumps & 1 << HB_FN_MALLOC) {
+	} else if ((fn->fn == HB_FN_REALLOC || fn->fn == HB_FN_REALLOCF) &&
+		   found->jumps & 1 << HB_FN_MALLOC) {
 		fn->flags |= HB_COOKIE_DEFER_NULL;
 	} else if (fn->fn == HB_FN_MEMALIGN && found->jumps & 1 << HB_FN_MALLOC) {
 		fn->flags |= HB_COOKIE_DEFER_ALIGN;

@@ -92,6 +92,23 @@ SITE(site_tc_new)
 	}
 }
 
+/* It frees the block when it fails, at once or after trying. */
+SITE(site_mi_reallocf_fails)
+{
+	static volatile size_t too_much[] = {PTRDIFF_MAX, (1UL << 47) - (1UL << 30)};
+
+	/* Nobody looks at results for allocs. */
+	self->allocs_open = 1;
+
+	for (size_t i = 0; i < sizeof(too_much) / sizeof(too_much[0]); i++) {
+		void *p = took(self, mi_malloc(1234), 1234);
+
+		if (mi_reallocf(p, too_much[i]))
+			_exit(5);
+		gave(self, 1234);
+	}
+}
+
 SITE(site_mi)
 {
 	void *p;
@@ -183,6 +200,8 @@ int main(void)
 	if (mi_malloc) {
 		RUN(site_mi);
 		RUN(site_mi_realloc);
+		if (mi_reallocf)
+			RUN(site_mi_reallocf_fails);
 		RUN(site_mi_new);
 	}
 	RUN(site_beside);
