@@ -386,9 +386,13 @@ static int attach_mapped(struct probes *probes, const struct procmap *map, struc
 
 	if (err)
 		return err;
-	if (target_file_add(target, map->elf, file->set.is_allocator))
+	if (target_file_add(target, map->elf, file->set.is_allocator && !map->remapped))
 		return log_fail(ENOMEM, "cannot probe process %d", (int)target->tgid);
-	if (!file->set.cnt)
+	if (map->remapped && file->set.is_allocator)
+		log_warn("process %d: %s was copied to memory without a file (for huge pages?), "
+			 "where no probe reaches it",
+			 (int)target->tgid, map->path);
+	if (!file->set.cnt || map->remapped)
 		return 0;
 	*any = true;
 	err = attach_file(probes, file, target->tgid, loader);

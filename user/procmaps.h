@@ -24,6 +24,7 @@ struct procmap {
 	bool exec;	/* x permission */
 	bool deleted;	/* the file has no name any more; the suffix is not part of `path` */
 	char *path;	/* owned; unescaped; "" for anonymous memory, "[vdso]" and the like as is */
+	bool remapped;	/* copied to memory without a file; set by remapped_restore() */
 	bool permanent; /* never unmapped in this image; set by needed_mark() */
 	uint16_t number;      /* in struct mappings; 0 until mappings_note() gives it one */
 	uint8_t probed;	      /* its file's slot of struct probes_slots + 1; 0: none, or not told */

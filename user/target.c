@@ -11,6 +11,7 @@
 #include "log.h"
 #include "needed.h"
 #include "privilege.h"
+#include "remapped.h"
 #include "shortage.h"
 #include "symbolize.h"
 #include "vec.h"
@@ -340,6 +341,8 @@ int target_scan(struct target *target, struct elf_cache *cache, struct mappings_
 		return -ESRCH;
 	}
 	err = attach_files(target, cache, state, &now);
+	if (!err)
+		err = remapped_restore(&now, target->tgid, cache);
 	if (!err)
 		err = mark_permanent(target, &now);
 	if (err) {

@@ -93,6 +93,31 @@ test_mount_namespace() {
 	named_and_lined
 }
 
+# Code that the process has moved, or cut into pieces, has its names and its stacks.
+check_remapped() {
+	target remap "$1"
+	profile_running
+	reader stacks p.pb.gz >chains
+	equal "$(grep -c '\[[a-z_]*\]$' chains)" 0 "stacks that are cut"
+	reader mappings p.pb.gz | grep '/remap' >/dev/null || fail "the file is not among the mappings"
+}
+
+test_text_moved() {
+	check_remapped moved
+}
+
+test_text_in_pieces() {
+	check_remapped written
+}
+
+# But no probe reaches it there.
+test_allocator_moved() {
+	target remap libc
+	heapbpf_run -p "$target_pid" -d 50ms -o p.pb.gz
+	equal "$heapbpf_status" 2 "exit status"
+	says 'libc.so.6 was copied to memory without a file' cat err
+}
+
 test_chroot() {
 	local lib
 
