@@ -68,4 +68,35 @@ test_plugins_perf() {
 	check_plugins perf
 }
 
+# check_namespace LIBRARY: in a namespace of its own, with what it needs.
+check_namespace() {
+	target namespaces "$TARGETS/$1.so"
+	heapbpf_start -v -p "$target_pid" -r 1 -o p.pb.gz
+	target_go
+	target_await LOADED
+	eventually looked_at_all
+	target_step
+	heapbpf_stop
+	whole
+	exact
+	target_end
+}
+
+# The mappings are known, and the last look found nothing that was new.
+looked_at_all() {
+	known "$target_pid" && tail -n 1 err | grep 'mappings read after' >/dev/null
+}
+
+# A second libc in the process, of the same file, is probed as well; its blocks are its own.
+test_second_libc() {
+	check_namespace namespaces_library
+	(($(grep -c "mappings read after" err) > 1)) || fail "the second one was never looked at"
+}
+
+# An allocator that comes with a library is probed when that is loaded.
+test_library_with_allocator() {
+	check_namespace namespaces_own
+	says '/namespaces_own.so is probed$' cat err
+}
+
 e2e_main "$@"
