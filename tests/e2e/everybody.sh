@@ -121,4 +121,67 @@ test_directory_of_its_own() {
 	says 'nothing was sampled' cat out
 }
 
+# Go copies the stacks of its goroutines; what it calls in C has return probes on its stack meanwhile.
+# It answers as it does alone.
+test_go_server() {
+	go_command >/dev/null
+	need cc
+	mkdir prof
+	name=hb$RANDOM
+	cp "$TESTS/targets/cgo_server.go" .
+	GOCACHE=$test_dir/cache GO111MODULE=off "$(go_command)" build -o "$name" cgo_server.go
+	target_exec "./$name"
+	target_step
+	target_end
+	mv truth alone
+	heapbpf_start -a --comm "^$name$" -r 1 -o prof/
+	target_exec "./$name"
+	eventually known "$target_pid"
+	target_step
+	target_end
+	heapbpf_stop
+	whole
+	diff alone truth
+	mv "prof/heapbpf.$name.$target_pid.pb.gz" p.pb.gz
+	reader compare truth p.pb.gz
+}
+
+# In a mount namespace with a libc of its own, below an overlay: the file is found by what it is, and a
+# new process of it is probed as soon as one was seen that lived for a moment.
+test_container() {
+	local lib first
+
+	mkdir prof root lower upper work
+	name=hb$RANDOM
+	cp "$TARGETS/rounds" "$name"
+	for lib in $(ldd "$name" | grep -oE '/[^ ]+'); do
+		mkdir -p "lower$(dirname "$lib")"
+		cp "$lib" "lower$lib"
+	done
+	cp "$name" lower/
+	mount -t tmpfs none upper || skip "tmpfs cannot be mounted"
+	mkdir upper/up upper/work
+	if ! mount -t overlay none -o lowerdir=lower,upperdir=upper/up,workdir=upper/work root; then
+		umount upper
+		skip "overlayfs cannot be mounted"
+	fi
+	target_exec unshare -m chroot root "/$name"
+	first=$target_pid
+	heapbpf_start -a --comm "^$name$" -r 1 -o prof/
+	target_step
+	mv truth truth.first
+	target_exec unshare -m chroot root "/$name"
+	eventually known "$target_pid"
+	target_step
+	heapbpf_stop
+	whole
+	exact_of "$target_pid"
+	# It was met by its first call, so the stacks are cut.
+	equal "$(column alloc_space "$first")" "$(awk '{ sum += $4 } END { print sum }' truth.first)" bytes
+}
+
+teardown() {
+	umount root upper 2>/dev/null || true
+}
+
 e2e_main "$@"
