@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "command.h"
 #include "finish.h"
+#include "heap.h"
 #include "hold.h"
 #include "log.h"
 #include "output.h"
@@ -88,14 +89,38 @@ static void show_progress(const struct session *session, const struct finish_clo
 	fflush(stderr);
 }
 
-/* Notes the targets' memory: whoever ends before the next time was last seen now. */
-static void read_memory(const struct session *session, const struct finish_clock *clock, bool exact)
-{
-	int64_t elapsed_ns = clock->duration_ns ? clock->duration_ns
-						: read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+/* So many processes are asked for their memory in a second. */
+#define MEMORY_READS 64
 
-	for (size_t i = 0; i < session->targets.cnt; i++)
-		target_read_memory(session->targets.all[i], elapsed_ns, exact);
+/*
+ * Notes the memory of targets, from number *next on in turns: whoever ends before the next time was
+ * last seen now.
+ */
+static void read_memory(const struct session *session, const struct finish_clock *clock,
+			size_t *next)
+{
+	int64_t elapsed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+	int reads = 0;
+
+	for (size_t i = 0; i < session->targets.cnt && reads < MEMORY_READS; i++) {
+		struct target *target = session->targets.all[(*next)++ % session->targets.cnt];
+
+		if (target->exited)
+			continue;
+		target_read_memory(target, elapsed_ns, false);
+		reads++;
+	}
+}
+
+/* The same at the end, exactly, of all that will have a profile. */
+static void read_last_memory(const struct session *session, const struct finish_clock *clock)
+{
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
+
+		if (!target->joined || heap_totals(target->heap, target->epoch).samples)
+			target_read_memory(target, clock->duration_ns, true);
+	}
 }
 
 /* Until somebody has something to do: milliseconds for poll(). */
@@ -152,6 +177,7 @@ static int wait_for_end(struct session *session, struct windows *windows,
 		[WAIT_EVENTS] = {.fd = loader_event_fd(session->loader), .events = POLLIN},
 		[WAIT_TARGETS] = {.fd = session->targets.ends_fd, .events = POLLIN},
 	};
+	size_t next = 0;
 	uint64_t ticks;
 
 	while (!err && session_goes_on(session)) {
@@ -166,7 +192,7 @@ static int wait_for_end(struct session *session, struct windows *windows,
 		if (fds[WAIT_EVENTS].revents || fds[WAIT_TARGETS].revents)
 			session_handle_events(session, false);
 		if (fds[WAIT_TICK].revents && read(timers.tick_fd, &ticks, sizeof(ticks)) > 0) {
-			read_memory(session, clock, false);
+			read_memory(session, clock, &next);
 			session_tidy(session);
 			if (shows)
 				show_progress(session, clock);
@@ -192,7 +218,8 @@ static int announce(const struct session *session)
 
 	if (opts->everybody)
 		snprintf(text, sizeof(text), "whatever allocates");
-	for (size_t i = 0; i < session->targets.cnt && len < sizeof(text) - 32; i++)
+	for (size_t i = 0; !opts->everybody && i < session->targets.cnt && len < sizeof(text) - 32;
+	     i++)
 		len += snprintf(text + len, sizeof(text) - len, "%s%d (%s)", i ? ", " : "",
 				(int)session->targets.all[i]->tgid, session->targets.all[i]->comm);
 	log_line(LOG_LEVEL_INFO, "recording %s by %s probes, one sample per %llu bytes", text,
@@ -221,13 +248,13 @@ static int record(struct session *session, struct windows *windows, struct finis
 	if (err)
 		return err;
 	clock->duration_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
-	read_memory(session, clock, true);
 	for (size_t i = 0; i < session->targets.cnt; i++)
 		target_locate(session->targets.all[i]);
 	err = windows_end(windows);
 	if (err)
 		return err;
 	session_handle_events(session, true);
+	read_last_memory(session, clock);
 	session->incomplete |= probes_check_hints(&session->probes) != 0;
 	if (command && !session->targets.alive_cnt)
 		command_wait(command);
@@ -267,7 +294,7 @@ enum opts_exit record_run(const struct opts *opts, struct command *command)
 	clock.start_ns = read_clock(CLOCK_MONOTONIC);
 	if (windows_start(session, opts->duration_ns, &windows))
 		return OPTS_EXIT_FAILED;
-	read_memory(session, &clock, false);
+	read_memory(session, &clock, &(size_t){0});
 	if (record(session, windows, &clock, command, signal_fd))
 		return OPTS_EXIT_FAILED;
 	return finish(session, windows, &clock);

@@ -468,6 +468,9 @@ void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact)
 	struct profile_memory memory = {.read_ns = elapsed_ns};
 	uint64_t *const bytes[] = {&memory.rss_bytes, &memory.anonymous_bytes};
 
+	/* Its number may be another's. */
+	if (target->exited)
+		return;
 	if (!(exact && read_sizes(target->tgid, "smaps_rollup", rollup, bytes)) &&
 	    !read_sizes(target->tgid, "status", status, bytes))
 		return;
