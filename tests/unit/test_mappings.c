@@ -139,3 +139,24 @@ TEST(numbers_run_out)
 	CHECK(mappings.full);
 	mappings_clear(&mappings);
 }
+
+/* A forked child knows what its parent did, under the same numbers, and goes on by itself. */
+TEST(a_child_has_its_parents_numbers)
+{
+	struct mappings parent = {}, child = {};
+	struct procmap first[4] = {code(0x5000, 0x6000, 0, 1), code(0x8000, 0x9000, 0, 2)};
+	struct procmap later[4] = {code(0xa000, 0xb000, 0, 3), code(0x8000, 0x9000, 0, 2)};
+
+	note(&parent, 4, 2, true, first);
+	CHECK_EQ(mappings_inherit(&child, &parent), 0);
+	CHECK_EQ(mappings_get(&child, 2)->start, 0x8000);
+	/* In which state the parent had them says nothing of the child. */
+	CHECK(!find(&child, 4, 2, 0x5000));
+	note(&child, 7, 2, true, later);
+	CHECK_EQ(later[0].number, 3);
+	CHECK_EQ(later[1].number, 2);
+	CHECK(find(&child, 7, 2, 0x8000)->elf == ELF(2));
+	CHECK(!mappings_get(&parent, 3));
+	mappings_clear(&parent);
+	mappings_clear(&child);
+}
