@@ -51,6 +51,7 @@ void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_
 		.turn_ns = turn_ns,
 		.step_ns = now_ns,
 		.period_ns = now_ns,
+		.since_ns = now_ns,
 		.length_ns = isinf(limit) && !turn_ns ? INT64_MAX - now_ns : LOOK_NS,
 		.random = seed | 1,
 	};
@@ -113,8 +114,23 @@ static void note_open(struct budget *budget, int64_t now_ns, const struct budget
 	budget->opened_ns = now_ns;
 }
 
+/*
+ * Probes take their time to come, with many processes or on a busy machine more than a window is
+ * long. So a window counts from when it is open, and what is left of it moves back.
+ */
+static void move_window(struct budget *budget, int64_t at_ns)
+{
+	int64_t wrapped_ns = budget->offset_ns + budget->window_ns - budget->length_ns;
+	bool is_wrapped = budget->step_ns - budget->period_ns < wrapped_ns;
+	int64_t late_ns = is_wrapped ? at_ns : at_ns - budget->offset_ns;
+
+	if (!is_whole(budget) && late_ns > 0)
+		budget->offset_ns += late_ns;
+}
+
 void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load)
 {
+	move_window(budget, now_ns - budget->period_ns);
 	budget->opened_ns = now_ns;
 	budget->at_open = *load;
 	budget->window_cnt++;
@@ -137,15 +153,14 @@ static void learn(double *estimate, double value, bool is_cost)
 /* What the period that ends taught of the load. */
 static void learn_load(struct budget *budget, int64_t now_ns, const struct budget_load *load)
 {
-	int64_t elapsed_ns = now_ns - budget->period_ns;
+	int64_t elapsed_ns = now_ns - budget->since_ns;
 
 	if (elapsed_ns > 0)
 		learn(&budget->cpu_rate,
-		      (load->cpu_ns - budget->at_period.cpu_ns) / (double)elapsed_ns, false);
+		      (load->cpu_ns - budget->at_since.cpu_ns) / (double)elapsed_ns, false);
 	if (budget->seen_ns > 0)
 		learn(&budget->on_rate,
-		      (load->probe_ns - budget->at_period.probe_ns) / (double)budget->seen_ns,
-		      true);
+		      (load->probe_ns - budget->at_since.probe_ns) / (double)budget->seen_ns, true);
 	if (budget->on_cpu_ns > 0)
 		learn(&budget->on_share, budget->on_probe_ns / budget->on_cpu_ns, true);
 }
@@ -229,18 +244,20 @@ static void plan(struct budget *budget, int64_t now_ns, const struct budget_load
 static double work_seen(const struct budget *budget, double part, int64_t now_ns,
 			const struct budget_load *load)
 {
-	double outside_ns = (double)(now_ns - budget->period_ns - budget->seen_ns);
+	double outside_ns = (double)(now_ns - budget->since_ns - budget->seen_ns);
 	double own_ns = budget->on_cpu_ns - budget->on_probe_ns, speed = 1;
 	/* Probes that are still coming, or not gone yet, cost something outside, too. */
-	double outside_own_ns = load->cpu_ns - budget->at_period.cpu_ns - own_ns -
-				(load->probe_ns - budget->at_period.probe_ns);
+	double outside_own_ns = load->cpu_ns - budget->at_since.cpu_ns - own_ns -
+				(load->probe_ns - budget->at_since.probe_ns);
 
 	if (part <= 0 || part >= 1 || budget->seen_ns <= 0)
 		return part;
 	if (outside_own_ns > 0 && outside_ns > 0)
 		speed = own_ns / (double)budget->seen_ns / (outside_own_ns / outside_ns);
-	if (budget->on_cpu_ns > 0)
-		speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
+	/* Of less than a tick of the processor time clock nothing can be told. */
+	if (budget->on_cpu_ns <= 0)
+		return part;
+	speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
 	speed = fmin(speed, 1);
 	return part * speed / (part * speed + 1 - part);
 }
@@ -250,14 +267,15 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 		 struct budget_step *step)
 {
 	bool was_whole = is_whole(budget), was_open = budget->opened_ns;
+	bool was_looking = budget->looking;
 
 	note_open(budget, now_ns, load);
 	learn_load(budget, now_ns, load);
 	step->coverage = 1;
 	/* Between turns the probes move. */
-	if (!was_whole || budget->turn_ns)
+	if (!was_whole || budget->turn_ns || budget->since_ns != budget->period_ns)
 		step->coverage = work_seen(
-			budget, (double)budget->seen_ns / (double)(now_ns - budget->period_ns),
+			budget, (double)budget->seen_ns / (double)(now_ns - budget->since_ns),
 			now_ns, load);
 	plan(budget, now_ns, load);
 	/* Whole periods in a row are one; so are the look and the burst that it turns into. */
@@ -267,7 +285,12 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 	if (!step->settle && !is_whole(budget))
 		return;
 	budget->period_ns = now_ns;
-	budget->at_period = *load;
+	if (!budget->seen_ns && !was_looking) {
+		step->settle = false;
+		return;
+	}
+	budget->since_ns = now_ns;
+	budget->at_since = *load;
 	budget->seen_ns = 0;
 	budget->on_probe_ns = budget->on_cpu_ns = 0;
 }
@@ -320,17 +343,21 @@ double budget_finish(const struct budget *budget, int64_t now_ns, const struct b
 	int64_t elapsed_ns = now_ns - budget->period_ns, planned_ns;
 	double part;
 
-	if (is_endless(budget) || elapsed_ns <= 0 || (is_whole(budget) && !budget->turn_ns))
+	if (is_endless(budget) || elapsed_ns <= 0 ||
+	    (is_whole(budget) && !budget->turn_ns && budget->since_ns == budget->period_ns))
 		return 1;
 	if (budget->bursts)
-		return work_seen(budget, (double)budget->seen_ns / (double)elapsed_ns, now_ns,
-				 load);
+		return work_seen(budget,
+				 (double)budget->seen_ns / (double)(now_ns - budget->since_ns),
+				 now_ns, load);
 	/* Whether the period's end was reached has nothing to do with where the window was. */
 	planned_ns = planned_before(budget, elapsed_ns);
 	if (planned_ns <= 0)
 		return 0;
 	part = (double)budget->window_ns / (double)budget->length_ns * (double)budget->seen_ns /
 	       (double)planned_ns;
+	/* Of the periods before, in which nothing was seen, too. */
+	part *= (double)elapsed_ns / (double)(now_ns - budget->since_ns);
 	return work_seen(budget, part, now_ns, load);
 }
 

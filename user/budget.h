@@ -11,7 +11,8 @@
  *                    share of the period that was seen are unbiased (Horvitz-Thompson).
  *   bursts (in use)  one window of a second or more a period, never divided: what was allocated in
  *                    it and is alive at its end is known.
- * The first period is a short look that tells what there is to pay.
+ * The first period is a short look that tells what there is to pay. A period in which nothing was
+ * seen, since the probes came too late for its window, is one with the next.
  *
  * Probes slow a target that always has something to do: in a window it does less than in as much
  * time outside, and the share of the period's time that was seen is not the share of its work. Its
@@ -40,26 +41,27 @@ struct budget {
 	int64_t turn_ns; /* a period that is recorded whole lasts so long; 0: to the next change */
 	int64_t step_ns; /* of the last step */
 	int64_t period_ns; /* where the period begins */
+	int64_t since_ns;  /* the same, or where earlier ones began in which nothing was seen */
 	int64_t length_ns;
 	int64_t window_ns; /* of the period; length_ns: all of it */
 	int64_t offset_ns; /* where in the period the window begins */
 	int64_t opened_ns; /* since when the window is open, or the period, if later; 0: closed */
-	int64_t seen_ns;   /* of this period, for how long it was open */
+	int64_t seen_ns;   /* since then, for how long it was open */
 	int64_t total_seen_ns;
 	uint32_t window_cnt; /* windows that were opened */
 	double on_rate;	     /* cost of windows, coming and going included: probe_ns per ns open */
 	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
 	double cpu_rate;     /* cpu_ns per nanosecond */
-	struct budget_load at_open, at_period;
-	double on_probe_ns, on_cpu_ns; /* while open, in this period */
+	struct budget_load at_open, at_since;
+	double on_probe_ns, on_cpu_ns; /* while open, since then */
 	uint64_t random;	       /* state of the generator */
 };
 
 /* What the caller is to do now, in this order. */
 struct budget_step {
 	bool close;	 /* end the window: stop recording, take the probes out */
-	bool settle;	 /* a period ended: count what was seen in it */
-	double coverage; /* share of that period's work that was seen, 0..1; 0: nothing was */
+	bool settle;	 /* a period ended: count what was seen in it, and in those before it */
+	double coverage; /* share of their work that was seen, 0..1; 0: nothing was */
 	bool open;	 /* begin a window: put the probes in, record */
 };
 

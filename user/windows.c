@@ -183,11 +183,11 @@ static int take_step(struct windows *windows)
 	read_load(windows, &load);
 	step = budget_step(&windows->budget, now_ns(), &load);
 	if (step.settle || step.open || step.close)
-		log_debug("%s%s%swindow %.0f of %.0f ms, cost %.3f of %.3f CPUs, spent %.1f of "
-			  "%.1f ms",
+		log_debug("%s%s%swindow %.0f of %.0f ms, coverage %.4f, cost %.3f of %.3f CPUs, "
+			  "spent %.1f of %.1f ms",
 			  step.close ? "close " : "", step.settle ? "settle " : "",
 			  step.open ? "open " : "", windows->budget.window_ns / 1e6,
-			  windows->budget.length_ns / 1e6, windows->budget.on_rate,
+			  windows->budget.length_ns / 1e6, step.coverage, windows->budget.on_rate,
 			  windows->budget.cpu_rate, load.probe_ns / 1e6, load.cpu_ns / 1e6);
 	if (step.close)
 		close_window(windows, step.open && !windows->session->opts->share);

@@ -173,7 +173,9 @@ check_share() {
 	counted=$(for i in "${pids_of[@]}"; do
 		reader total "prof/heapbpf.paced.$i.pb.gz" alloc_objects
 	done | awk '{ sum += $1 } END { print sum }')
-	((counted > made * 85 / 100 && counted < made * 115 / 100)) ||
+	# How exact that is, the unit tests show; here other work on the machine may still disturb.
+	# Without the scale it would be half, or less.
+	((counted > made * 60 / 100 && counted < made * 150 / 100)) ||
 		fail "$counted allocations by the profiles, $made by the targets"
 }
 

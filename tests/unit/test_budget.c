@@ -98,7 +98,8 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	for (int64_t now = start; now < end; now += MS) {
 		double own_ns, calls;
 
-		if (now >= budget_next_ns(&budget) || now == start) {
+		/* Who puts probes in does nothing else. */
+		if (open_in < 0 && (now >= budget_next_ns(&budget) || now == start)) {
 			struct budget_step step = budget_step(&budget, now, &load);
 
 			if (step.close) {
@@ -113,7 +114,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 				raw = 0;
 			}
 			if (step.open)
-				open_in = setup->delay_ms;
+				open_in = now == start ? 0 : setup->delay_ms;
 		}
 		if (open_in >= 0 && open_in-- == 0) {
 			budget_opened(&budget, now, &load);
@@ -304,5 +305,55 @@ TEST(turns)
 			CHECK(out.longest_s < 2.1);
 			CHECK(fabs(out.counted - out.calls) < 0.02 * out.calls);
 		}
+	}
+}
+
+/* Probes that take longer to come than a window is planned to last. */
+TEST(late_probes)
+{
+	for (int way = 0; way < 4; way++) {
+		struct setup setup = {
+			.limit = way & 1 ? 0.1 : 0.02, .known_end = way & 2, .seconds = 20};
+		double sum = 0;
+		int runs = 200;
+
+		for (int i = 0; i < runs; i++) {
+			struct outcome out;
+
+			setup.seed = 0x9e3779b97f4a7c15ULL * (i + 1);
+			setup.delay_ms = 50 + 37 * (i % 20);
+			out = record(steady_rate, &setup);
+			sum += out.counted / out.calls / runs;
+		}
+		CHECK(fabs(sum - 1) <= 0.05);
+	}
+}
+
+/* A window so short that the target's processor time clock stands still in it. */
+TEST(no_time_for_the_clock)
+{
+	struct budget budget;
+	struct budget_load load = {0};
+	struct budget_step step;
+	int64_t now = SECOND;
+
+	budget_start(&budget, 0.1, false, now, 0, 0, 3);
+	budget_step(&budget, now, &load);
+	budget_opened(&budget, now, &load);
+	load = (struct budget_load){.probe_ns = 10 * MS, .cpu_ns = 30 * MS};
+	now = budget_next_ns(&budget);
+	step = budget_step(&budget, now, &load);
+	for (int i = 0; i < 20; i++) {
+		CHECK(step.coverage >= 0 && step.coverage <= 1);
+		if (step.close)
+			budget_closed(&budget, now, &load);
+		now = budget_next_ns(&budget);
+		load.cpu_ns += step.open ? 0 : 100 * MS;
+		if (step.open) {
+			/* A hit was counted, and less than a tick has passed. */
+			budget_opened(&budget, now - 1000, &load);
+			load.probe_ns += 500;
+		}
+		step = budget_step(&budget, now, &load);
 	}
 }
