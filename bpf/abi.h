@@ -196,7 +196,8 @@ _Static_assert(sizeof(struct hb_config) == 32, "no padding");
 	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")                \
 	X(PROCS_FULL, "procs_full", "process not followed: --max-processes reached")               \
 	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")                \
-	X(EVENTS_FULL, "events_full", "life-cycle event lost: no room in the ring buffer")
+	X(EVENTS_FULL, "events_full", "life-cycle event lost: no room in the ring buffer")         \
+	X(UNHELD, "unheld", "a child not held where it begins, as that would be noticed")
 
 /*
  * Both lists in one numbering: BPF counts by it, user space prints the texts, in the terminal
@@ -252,9 +253,10 @@ struct hb_proc {
 	__u32 told;	 /* 1: user space knows of it */
 	__u32 ignored;	 /* 1: user space wants nothing of it */
 	__u32 parent; /* it was forked from this process and has its image; 0: no more, or unknown */
-	__u32 pad;
+	__u32 held_child; /* the child that was held last, if it lives; bpf/proc.bpf.c only */
+	__u64 held_ns;	  /* monotonic time of that */
 };
-_Static_assert(sizeof(struct hb_proc) == 32, "no padding");
+_Static_assert(sizeof(struct hb_proc) == 40, "no padding");
 
 /*
  * Variable `hb_images`: images that were ever followed. The number of one is larger than those of
@@ -372,6 +374,8 @@ enum hb_event_type {
 	HB_EVENT_EXIT, /* the last thread ended */
 	HB_EVENT_MAPS, /* mappings changed, or the unwinder met an address that it cannot place */
 	HB_EVENT_HELD, /* SIGSTOP was sent: the process waits for SIGCONT; pc: enum hb_held */
+	/* It stops itself, for it saw a child stopped that was only held: it waits for SIGCONT, too */
+	HB_EVENT_MISTAKEN,
 	HB_EVENT_JOIN, /* the process is followed from now on; pc: hb_proc.parent */
 	HB_EVENT_SEEN, /* a process that is not followed executed a program; epoch 0 */
 	HB_EVENT_CNT,
@@ -382,7 +386,7 @@ struct hb_event {
 	__u32 tgid;
 	__u32 epoch;   /* after the event */
 	__u32 borrows; /* JOIN: 1 if it runs in its parent's memory until it executes (vfork) */
-	/* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: enum hb_held */
+	/* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: enum hb_held | RUNS */
 	__u64 pc;
 	char comm[16]; /* of who caused it; JOIN: of the process, as a child has its parent's */
 };
@@ -410,6 +414,9 @@ enum hb_held {
 	HB_HELD_CNT,
 };
 
+/* Beside it: the process was not stopped, and runs on. */
+#define HB_HELD_RUNS 0x100
+
 /*
  * Where an image has what its dynamic linker tells debuggers, struct r_debug of link.h.
  */
@@ -426,7 +433,7 @@ _Static_assert(sizeof(struct hb_linker) == 16, "no padding");
  */
 struct hb_holding {
 	__u32 hold; /* enum hb_hold */
-	__u32 pad;
+	__u32 due;  /* 1: user space sends SIGCONT; BPF sets 0 when it sees the process run */
 	struct hb_linker linker; /* of the image that is held next at HB_HOLD_LINKER */
 };
 _Static_assert(sizeof(struct hb_holding) == 24, "no padding");

@@ -12,6 +12,15 @@
 #define ASK_INTERVAL_NS (20 * 1000 * 1000)
 #define SIGCONT		18
 #define SIGSTOP		19
+#define SIGTSTP		20
+#define SIGTTIN		21
+#define SIGTTOU		22
+
+/* Of task_struct.ptrace: the tracer knows stops (PTRACE_SEIZE). */
+#define PT_SEIZED 0x00010000
+
+/* A parent that stops itself so soon after a child of it was held does so for that. */
+#define MISTAKE_NS (1000 * 1000 * 1000)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -49,6 +58,18 @@ struct {
 /* Written by user space through the mapped .bss; see struct hb_holding. */
 __u32 hb_holds_off;
 
+static __always_inline void submit(struct hb_event *event, enum hb_event_type type, __u32 tgid,
+				   __u32 epoch, __u64 pc, __u32 borrows)
+{
+	event->type = type;
+	event->tgid = tgid;
+	event->epoch = epoch;
+	event->borrows = borrows;
+	event->pc = pc;
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	bpf_ringbuf_submit(event, 0);
+}
+
 static bool send_as(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc, __u32 borrows)
 {
 	struct hb_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
@@ -57,13 +78,7 @@ static bool send_as(enum hb_event_type type, __u32 tgid, __u32 epoch, __u64 pc, 
 		hb_lose(HB_LOSS_EVENTS_FULL);
 		return false;
 	}
-	event->type = type;
-	event->tgid = tgid;
-	event->epoch = epoch;
-	event->borrows = borrows;
-	event->pc = pc;
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
-	bpf_ringbuf_submit(event, 0);
+	submit(event, type, tgid, epoch, pc, borrows);
 	return true;
 }
 
@@ -136,10 +151,72 @@ static __always_inline bool stops_at(__u32 wanted, enum hb_held at)
 	}
 }
 
+/* Has the process something of its own for a signal: a handler, or that it is ignored? */
+#define IS_DEFAULT(task, number) (!BPF_CORE_READ(task, sighand, action[(number)-1].sa.sa_handler))
+
+/* Does its parent control jobs, and waits for those that stop? */
+static __always_inline bool is_job(struct task_struct *task, enum hb_held at)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	struct pid *group = BPF_CORE_READ(task, signal, pids[PIDTYPE_PGID]);
+
+	/* Before such a shell makes a process group of it, it has what the shell has. */
+	if (at == HB_HELD_FORK)
+		return !IS_DEFAULT(task, SIGTSTP) && !IS_DEFAULT(task, SIGTTIN) &&
+		       !IS_DEFAULT(task, SIGTTOU);
+	return group != BPF_CORE_READ(parent, signal, pids[PIDTYPE_PGID]) &&
+	       BPF_CORE_READ(task, signal, pids[PIDTYPE_SID]) ==
+		       BPF_CORE_READ(parent, signal, pids[PIDTYPE_SID]);
+}
+
+/* Would a stop that comes to nothing change what this process does, or others with it? */
+static __always_inline bool would_be_noticed(enum hb_held at)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	unsigned long on_cont =
+		(unsigned long)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler);
+	__u32 ptrace = BPF_CORE_READ(task, ptrace);
+
+	/* 1 is SIG_IGN. */
+	return on_cont > 1 || (ptrace && !(ptrace & PT_SEIZED)) || is_job(task, at);
+}
+
+/* For hb_signal: some take it for a stop by the user, and stop as well. */
+static __always_inline void note_parent(__u32 tgid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u32 parent = BPF_CORE_READ(task, real_parent, tgid);
+	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &parent);
+
+	if (!proc)
+		return;
+	proc->held_child = tgid;
+	proc->held_ns = bpf_ktime_get_ns();
+}
+
 /*
- * The signal first: who hears of the hold sends SIGCONT, which must not come before it. If nobody
- * can be told, it goes on; its image is noticed later, and a loss is counted.
+ * Room for the event first: a signal that is sent in vain could not be taken back here. Then the
+ * signal: who hears of the hold sends SIGCONT. If nobody can be told, it goes on; its image is
+ * noticed later, and a loss is counted.
  */
+static __always_inline bool stop(__u32 tgid, __u32 epoch, enum hb_held at)
+{
+	struct hb_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	__u64 runs = 0;
+
+	if (!event) {
+		hb_lose(HB_LOSS_EVENTS_FULL);
+		return false;
+	}
+	note_parent(tgid);
+	if (would_be_noticed(at) || bpf_send_signal(SIGSTOP)) {
+		hb_lose(HB_LOSS_UNHELD);
+		runs = HB_HELD_RUNS;
+	}
+	submit(event, HB_EVENT_HELD, tgid, epoch, at | runs, 0);
+	return true;
+}
+
 static __always_inline void hold(__u32 tgid, __u32 epoch, enum hb_held at)
 {
 	struct hb_holding *holding = bpf_map_lookup_elem(&holds, &tgid);
@@ -153,12 +230,8 @@ static __always_inline void hold(__u32 tgid, __u32 epoch, enum hb_held at)
 	if (__sync_val_compare_and_swap(&holding->hold, wanted, HB_HOLD_HELD) != wanted)
 		return;
 	/* After the swap: who turns holds off looks for those that are held afterwards. */
-	if (!are_holds_off()) {
-		bpf_send_signal(SIGSTOP);
-		if (send(HB_EVENT_HELD, tgid, epoch, at))
-			return;
-		bpf_send_signal(SIGCONT);
-	}
+	if (!are_holds_off() && stop(tgid, epoch, at))
+		return;
 	__sync_val_compare_and_swap(&holding->hold, HB_HOLD_HELD, wanted);
 }
 
@@ -250,15 +323,51 @@ SEC("tp_btf/page_fault_user")
 int BPF_PROG(hb_fault)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	const struct hb_holding *holding = bpf_map_lookup_elem(&holds, &tgid);
+	struct hb_holding *holding = bpf_map_lookup_elem(&holds, &tgid);
 	const struct hb_proc *proc;
 
-	if (!holding || holding->hold != HB_HOLD_FORK)
+	if (!holding)
+		return 0;
+	holding->due = 0;
+	if (holding->hold != HB_HOLD_FORK)
 		return 0;
 	proc = bpf_map_lookup_elem(&procs, &tgid);
 	if (proc)
 		hold(tgid, proc->epoch, HB_HELD_FORK);
 	return 0;
+}
+
+/*
+ * su, script and others stop themselves when they see their child stopped, until somebody lets them
+ * go on, and the child with them.
+ */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(hb_signal, int number, struct kernel_siginfo *info, struct task_struct *task)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	const struct hb_holding *holding;
+	const struct hb_proc *proc;
+
+	if (number != SIGSTOP || tgid != (__u32)BPF_CORE_READ(task, tgid))
+		return 0;
+	proc = bpf_map_lookup_elem(&procs, &tgid);
+	if (!proc || !proc->held_child || bpf_ktime_get_ns() - proc->held_ns > MISTAKE_NS)
+		return 0;
+	/* It is held itself. */
+	holding = bpf_map_lookup_elem(&holds, &tgid);
+	if (!holding || holding->hold != HB_HOLD_HELD)
+		send(HB_EVENT_MISTAKEN, tgid, proc->epoch, 0);
+	return 0;
+}
+
+/* A child that ended is no reason to stop any more. */
+static __always_inline void forget_child(struct task_struct *task, __u32 tgid)
+{
+	__u32 parent = BPF_CORE_READ(task, real_parent, tgid);
+	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &parent);
+
+	if (proc && proc->held_child == tgid)
+		proc->held_child = 0;
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -272,6 +381,7 @@ int BPF_PROG(hb_exit, struct task_struct *task)
 		return 0;
 	if (proc->told)
 		send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
+	forget_child(task, tgid);
 	bpf_map_delete_elem(&procs, &tgid);
 	bpf_map_delete_elem(&holds, &tgid);
 	return 0;

@@ -107,7 +107,7 @@ static bool keeper_hears(bool *bye, bool *has_map)
 	return true;
 }
 
-/* SIGCONT to all whom the map says to be held. */
+/* SIGCONT to all whom the map says to be held, or to be let go on just then. */
 static void let_held_on(void)
 {
 	struct hb_holding holding;
@@ -116,7 +116,7 @@ static void let_held_on(void)
 	for (int end = bpf_map_get_next_key(KEEPER_HOLDS, NULL, &tgid); !end;
 	     end = bpf_map_get_next_key(KEEPER_HOLDS, &tgid, &tgid))
 		if (!bpf_map_lookup_elem(KEEPER_HOLDS, &tgid, &holding) &&
-		    holding.hold == HB_HOLD_HELD)
+		    (holding.hold == HB_HOLD_HELD || holding.due))
 			kill((pid_t)tgid, SIGCONT);
 }
 

@@ -3,9 +3,9 @@
  * In: HB_EVENT_HELD of a command or of its children. Out: its image probed, and SIGCONT.
  *
  * BPF stops the process by a signal: a child where it first writes to its memory, and any of them at
- * the end of exec and where its dynamic linker speaks to debuggers. That needs no ptrace(2), so it is there for each image that the process becomes, costs
- * signals nothing, leaves the place of a tracer to others, and puts nothing into the process that
- * somebody would have to take out again.
+ * the end of exec and where its dynamic linker speaks to debuggers. That needs no ptrace(2), so it is
+ * there for each image that the process becomes, leaves the place of a tracer to others, and puts
+ * nothing into the process that somebody would have to take out again.
  *
  *   fork    all that the parent has is mapped: ready
  *   exec    only the program and its dynamic linker are mapped. A static program is ready
@@ -25,12 +25,28 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/* The event may be a moment faster than the signal. */
+#define STOP_TRIES   100
+#define STOP_WAIT_NS 1000000
+
+/* Waits until SIGSTOP has come: SIGCONT before it would be in vain. */
+static void await_stop(pid_t tgid)
+{
+	const struct timespec pause = {.tv_nsec = STOP_WAIT_NS};
+
+	for (int i = 0; i < STOP_TRIES && !target_is_stopped(tgid); i++)
+		nanosleep(&pause, NULL);
+}
 
 static void let_on(const struct target *target)
 {
-	if (target->pidfd >= 0 && syscall(SYS_pidfd_send_signal, target->pidfd, SIGCONT, NULL, 0) &&
-	    errno != ESRCH)
+	if (target->hold_runs || target->pidfd < 0 || target_is_gone(target))
+		return;
+	await_stop(target->tgid);
+	if (syscall(SYS_pidfd_send_signal, target->pidfd, SIGCONT, NULL, 0) && errno != ESRCH)
 		log_warn("cannot let process %d go on: %s; kill -CONT %d", (int)target->tgid,
 			 strerror(errno), (int)target->tgid);
 }
@@ -66,6 +82,11 @@ void hold_serve(struct session *session, struct target *target)
 	bool at_exec = target->hold == TARGET_HOLD_EXEC;
 	struct hb_linker linker;
 
+	if (target->hold == TARGET_HOLD_MISTAKEN) {
+		target->hold = TARGET_HOLD_NONE;
+		let_on(target);
+		return;
+	}
 	target->hold = TARGET_HOLD_NONE;
 	if (at_exec)
 		session->incomplete |= target_renew(target) != 0;
@@ -76,6 +97,17 @@ void hold_serve(struct session *session, struct target *target)
 	}
 	hold_next(session, target, HB_HOLD_LINKER, &linker);
 	let_on(target);
+}
+
+void hold_pass(struct session *session, const struct hb_event *event)
+{
+	pid_t tgid = (pid_t)event->tgid;
+
+	loader_hold(session->loader, tgid, HB_HOLD_EXEC, NULL);
+	if (event->pc & HB_HELD_RUNS)
+		return;
+	await_stop(tgid);
+	kill(tgid, SIGCONT);
 }
 
 void hold_release(struct session *session)
@@ -89,25 +121,18 @@ void hold_release(struct session *session)
 /* For a hold of which BPF has yet to tell. */
 #define HOLD_WAIT_MS 1000
 
-/* Lets go who is held, and has told so. True: there are others. */
-static bool let_all_on(struct session *session)
+/* Lets go the targets that are held, and have told so. */
+static void let_all_on(struct session *session)
 {
-	bool more = false;
-
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
 
-		if (target->exited)
+		if (target->exited || target->hold == TARGET_HOLD_NONE)
 			continue;
-		if (target->hold != TARGET_HOLD_NONE) {
-			target->hold = TARGET_HOLD_NONE;
-			loader_hold(session->loader, target->tgid, HB_HOLD_NONE, NULL);
-			let_on(target);
-		} else {
-			more |= loader_is_held(session->loader, target->tgid);
-		}
+		target->hold = TARGET_HOLD_NONE;
+		loader_hold(session->loader, target->tgid, HB_HOLD_NONE, NULL);
+		let_on(target);
 	}
-	return more;
 }
 
 void hold_end(struct session *session)
@@ -118,7 +143,8 @@ void hold_end(struct session *session)
 		return;
 	loader_end_holds(session->loader);
 	fd.fd = loader_event_fd(session->loader);
-	do
+	do {
 		loader_poll_events(session->loader);
-	while (let_all_on(session) && poll(&fd, 1, HOLD_WAIT_MS) > 0);
+		let_all_on(session);
+	} while (loader_holds_any(session->loader) && poll(&fd, 1, HOLD_WAIT_MS) > 0);
 }

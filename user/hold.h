@@ -6,6 +6,7 @@
 #ifndef HOLD_H
 #define HOLD_H
 
+struct hb_event;
 struct session;
 struct target;
 
@@ -15,6 +16,9 @@ struct target;
  * session->ready tells so.
  */
 void hold_serve(struct session *session, struct target *target);
+
+/* Lets go on who is held (HB_EVENT_HELD) but is no target; at its next image it may become one. */
+void hold_pass(struct session *session, const struct hb_event *event);
 
 /*
  * Lets the command run its own code. From then on each image that it executes is held for the

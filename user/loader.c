@@ -82,6 +82,7 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	bpf_program__set_autoload(skel->progs.hb_fork,
 				  opts->follow & (HB_FOLLOW_CHILDREN | HB_FOLLOW_EVERYBODY));
 	bpf_program__set_autoload(skel->progs.hb_fault, opts->follow & HB_FOLLOW_HELD);
+	bpf_program__set_autoload(skel->progs.hb_signal, opts->follow & HB_FOLLOW_HELD);
 	bpf_map__set_max_entries(skel->maps.holds, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.procs, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.uw_procs, opts->max_processes);
@@ -296,19 +297,23 @@ void loader_ignore(struct loader *loader, pid_t tgid)
 int loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold,
 		const struct hb_linker *linker)
 {
-	struct hb_holding holding = {.hold = hold};
+	struct hb_holding holding = {.hold = hold, .due = 1};
 
 	if (linker)
 		holding.linker = *linker;
 	return bpf_map_update_elem(loader_holds_fd(loader), &tgid, &holding, BPF_ANY) ? -errno : 0;
 }
 
-bool loader_is_held(const struct loader *loader, pid_t tgid)
+bool loader_holds_any(const struct loader *loader)
 {
+	int fd = loader_holds_fd(loader);
 	struct hb_holding holding;
+	pid_t tgid, *last = NULL;
 
-	return !bpf_map_lookup_elem(loader_holds_fd(loader), &tgid, &holding) &&
-	       holding.hold == HB_HOLD_HELD;
+	for (; !bpf_map_get_next_key(fd, last, &tgid); last = &tgid)
+		if (!bpf_map_lookup_elem(fd, &tgid, &holding) && holding.hold == HB_HOLD_HELD)
+			return true;
+	return false;
 }
 
 void loader_end_holds(struct loader *loader)

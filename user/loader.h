@@ -97,10 +97,10 @@ void loader_ignore(struct loader *loader, pid_t tgid);
 int loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold,
 		const struct hb_linker *linker);
 
-/* True if it is being held: SIGCONT is due, after HB_EVENT_HELD, which may be still to come. */
-bool loader_is_held(const struct loader *loader, pid_t tgid);
+/* True if somebody is being held: SIGCONT is due, after HB_EVENT_HELD, which may be still to come. */
+bool loader_holds_any(const struct loader *loader);
 
-/* Holds nobody from now on but those of whom loader_is_held() is true. */
+/* Holds nobody from now on but those who are being held. */
 void loader_end_holds(struct loader *loader);
 
 /* Descriptor of the map `holds`, borrowed. */

@@ -184,7 +184,9 @@ static enum target_hold held_at(const struct hb_event *event)
 		[HB_HELD_LINKER] = TARGET_HOLD_LINKER,
 	};
 
-	return event->pc < HB_HELD_CNT ? holds[event->pc] : TARGET_HOLD_NONE;
+	uint64_t at = event->pc & ~(uint64_t)HB_HELD_RUNS;
+
+	return at < HB_HELD_CNT ? holds[at] : TARGET_HOLD_NONE;
 }
 
 /* Only notes: a look takes milliseconds, and a hundred events may ask for the same one. */
@@ -200,6 +202,8 @@ static void on_event(const struct hb_event *event, void *data)
 		/* One that was not chosen may be now. */
 		if (event->type == HB_EVENT_EXEC)
 			join_announced(session, event);
+		else if (event->type == HB_EVENT_HELD)
+			hold_pass(session, event);
 		return;
 	}
 	switch ((enum hb_event_type)event->type) {
@@ -215,6 +219,11 @@ static void on_event(const struct hb_event *event, void *data)
 		break;
 	case HB_EVENT_HELD:
 		target->hold = held_at(event);
+		target->hold_runs = event->pc & HB_HELD_RUNS;
+		break;
+	case HB_EVENT_MISTAKEN:
+		target->hold = TARGET_HOLD_MISTAKEN;
+		target->hold_runs = false;
 		break;
 	case HB_EVENT_JOIN:
 	case HB_EVENT_SEEN:

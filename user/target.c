@@ -73,6 +73,14 @@ static bool read_state(pid_t tgid, char *state, unsigned *flags)
 	return rest && sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 
+bool target_is_stopped(pid_t tgid)
+{
+	unsigned flags;
+	char state;
+
+	return !read_state(tgid, &state, &flags) || state == 'T' || state == 't';
+}
+
 /* What a process without mappings is. */
 static int errno_without_maps(pid_t tgid)
 {

@@ -29,9 +29,10 @@ struct target_file {
 /* Where a process is held by SIGSTOP until it may go on. */
 enum target_hold {
 	TARGET_HOLD_NONE,
-	TARGET_HOLD_FORK,   /* at the beginning of a child */
-	TARGET_HOLD_EXEC,   /* at the first instruction of an image */
-	TARGET_HOLD_LINKER, /* where its dynamic linker has mapped the libraries */
+	TARGET_HOLD_FORK,     /* at the beginning of a child */
+	TARGET_HOLD_EXEC,     /* at the first instruction of an image */
+	TARGET_HOLD_LINKER,   /* where its dynamic linker has mapped the libraries */
+	TARGET_HOLD_MISTAKEN, /* by itself, as it saw its child held */
 	TARGET_HOLD_CNT,
 };
 
@@ -54,6 +55,7 @@ struct target {
 	bool ended_images;     /* it executed another program since the last look */
 	bool unlinked;	       /* its probes were for a thread that is gone */
 	enum target_hold hold; /* news of it, to be dealt with */
+	bool hold_runs;	       /* there was no stop */
 	int64_t looked_ns;     /* monotonic; when the mappings were read last */
 	int unreadable;	       /* errno of the last mapped file that could not be opened, or 0 */
 	uint32_t first_epoch;  /* of the image that it had when it joined */
@@ -100,6 +102,9 @@ void target_begin(struct target *target);
 
 /* Notes that it has ended. */
 void target_end(struct target *target);
+
+/* Does it stand still, by a signal or for a tracer? True for one that is gone, or cannot be looked at. */
+bool target_is_stopped(pid_t tgid);
 
 /* True if the process has ended; its number may then belong to another one. */
 bool target_is_gone(const struct target *target);
