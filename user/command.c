@@ -8,9 +8,11 @@
  *
  * The keeper is a second child. While the program is held, a SIGKILL of ours would leave it stopped
  * for ever, and one of its children as well. The keeper, which no signal from a terminal reaches,
- * waits for the end of a socket that only we hold, and then sends SIGCONT to all whom BPF's own map
- * says to be held. (PR_SET_PDEATHSIG would do so without a process, but is
- * forgotten by programs that change their user, and would come after orderly ends as well.)
+ * waits for a lock that we hold for life, and if we died sends SIGCONT to all whom BPF's own map says
+ * to be held, until the kernel has cleaned up after us: to take out the probes of many processes takes
+ * it seconds, in which others still begin. A robust lock is given up first of all, a descriptor when
+ * all the others are closed. (PR_SET_PDEATHSIG would do so without a process, but is forgotten by
+ * programs that change their user, and would come after orderly ends as well.)
  */
 #include "command.h"
 
@@ -21,6 +23,8 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,9 +37,9 @@
 #define STATUS_NOT_FOUND      127
 #define STATUS_SIGNAL	      128
 
-/* After our death BPF may hold the program once more until the kernel has cleaned up after us. */
+/* Turns of the keeper when we are gone for good, for who was held at the very last. */
 #define KEEPER_TURNS   20
-#define KEEPER_WAIT_NS 50000000
+#define KEEPER_WAIT_NS 5000000
 
 struct command {
 	const char *name; /* borrowed from argv */
@@ -43,7 +47,8 @@ struct command {
 	int pidfd; /* owned */
 	int sock;  /* owned; to the child, -1 once it has executed */
 	pid_t keeper;
-	int keeper_fd; /* owned; -1: no keeper */
+	int keeper_fd;	       /* owned; -1: no keeper */
+	pthread_mutex_t *life; /* owned; shared with the keeper, ours until we are done, or dead */
 	bool running;
 	bool ended;
 	int status; /* as from waitpid(), once `ended` */
@@ -77,14 +82,14 @@ static void be_command(char *const *argv, int sock, int ready_fd)
 
 /* Descriptors of the keeper. */
 enum {
-	KEEPER_SOCK,  /* to us: what comes is for it, its end is ours */
+	KEEPER_SOCK,  /* to us: the map comes by it */
 	KEEPER_PIDFD, /* the program */
 	KEEPER_HOLDS, /* the map, once it came */
 	KEEPER_FD_CNT,
 };
 
-/* A byte of ours: with the map, or good-bye. False: we are gone. */
-static bool keeper_hears(bool *bye, bool *has_map)
+/* Gets the map. False: there will be none. */
+static bool keeper_gets_map(void)
 {
 	char byte, space[CMSG_SPACE(sizeof(int))];
 	struct iovec io = {&byte, 1};
@@ -98,13 +103,10 @@ static bool keeper_hears(bool *bye, bool *has_map)
 	if (TEMP_FAILURE_RETRY(recvmsg(KEEPER_SOCK, &message, 0)) != 1)
 		return false;
 	header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_type != SCM_RIGHTS) {
-		*bye = true;
-		return true;
-	}
+	if (!header || header->cmsg_type != SCM_RIGHTS)
+		return false;
 	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	*has_map = fd == KEEPER_HOLDS || dup2(fd, KEEPER_HOLDS) >= 0;
-	return true;
+	return fd == KEEPER_HOLDS || dup2(fd, KEEPER_HOLDS) >= 0;
 }
 
 /* SIGCONT to all whom the map says to be held, or to be let go on just then. */
@@ -121,10 +123,10 @@ static void let_held_on(void)
 }
 
 /* Keeps only what it needs, or readers of our output would wait for its end. */
-static void be_keeper(int sock, int pidfd)
+static void be_keeper(int sock, int pidfd, pid_t parent, pthread_mutex_t *life)
 {
 	const struct timespec pause = {.tv_nsec = KEEPER_WAIT_NS};
-	bool bye = false, has_map = false;
+	bool has_map;
 	sigset_t all;
 
 	sigfillset(&all);
@@ -133,10 +135,10 @@ static void be_keeper(int sock, int pidfd)
 	if (dup2(sock, KEEPER_SOCK) < 0 || dup2(pidfd, KEEPER_PIDFD) < 0)
 		_exit(1);
 	close_range(KEEPER_HOLDS, ~0U, 0);
-	while (keeper_hears(&bye, &has_map))
-		if (bye)
-			_exit(0);
-	for (int i = 0; i < KEEPER_TURNS; i++) {
+	has_map = keeper_gets_map();
+	if (pthread_mutex_lock(life) != EOWNERDEAD)
+		_exit(0);
+	for (int left = KEEPER_TURNS; left; left -= getppid() != parent) {
 		if (has_map)
 			let_held_on();
 		if (send_signal(KEEPER_PIDFD, SIGCONT) && !has_map)
@@ -165,17 +167,38 @@ static int start_child(struct command *command, char *const *argv, int ready_fd)
 	return command->pidfd < 0 ? -errno : 0;
 }
 
+/* A lock that is ours, and that others can tell to be its dead owner's. 0 or -errno. */
+static int take_life(struct command *command)
+{
+	void *shared = mmap(NULL, sizeof(*command->life), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutexattr_t attributes;
+
+	if (shared == MAP_FAILED)
+		return -errno;
+	command->life = shared;
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(command->life, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	return -pthread_mutex_lock(command->life);
+}
+
 static int start_keeper(struct command *command)
 {
-	int ends[2];
+	pid_t parent = getpid();
+	int ends[2], err = take_life(command);
 
+	if (err)
+		return err;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
 	command->keeper_fd = ends[0];
 	command->keeper = fork();
 	if (!command->keeper) {
 		close(ends[0]);
-		be_keeper(ends[1], command->pidfd);
+		be_keeper(ends[1], command->pidfd, parent, command->life);
 	}
 	close(ends[1]);
 	return command->keeper < 0 ? -errno : 0;
@@ -306,10 +329,13 @@ void command_free(struct command *command)
 		send_signal(command->pidfd, SIGKILL);
 		reap(command, 0);
 	}
-	if (command->keeper_fd >= 0 && command->keeper > 0 &&
-	    send(command->keeper_fd, "b", 1, MSG_NOSIGNAL) == 1)
-		TEMP_FAILURE_RETRY(waitpid(command->keeper, NULL, 0));
 	cleanup_close(&command->keeper_fd);
+	if (command->life)
+		pthread_mutex_unlock(command->life);
+	if (command->keeper > 0)
+		TEMP_FAILURE_RETRY(waitpid(command->keeper, NULL, 0));
+	if (command->life)
+		munmap(command->life, sizeof(*command->life));
 	cleanup_close(&command->sock);
 	cleanup_close(&command->pidfd);
 	free(command);

@@ -97,6 +97,24 @@ test_killed() {
 	done
 }
 
+# To take out the probes of many takes the kernel a while, in which others still begin.
+test_killed_slowly() {
+	mkdir prof
+	# Expanded by the command.
+	# shellcheck disable=SC2016
+	target_spawn "$HEAPBPF" -o "$test_dir/prof/" --top 0 -- sh -c \
+		'while [ $((i += 1)) -le 8 ]; do read x <fifo & done; read x
+		while [ $((n += 1)) -le 50 ]; do (:); done; echo all; exec 3<>fifo; wait' 2>err
+	mkfifo fifo
+	heapbpf_pid=$target_pid
+	eventually grep -q ^recording err
+	echo >&"$target_in"
+	read -rt 1 <> <(:) || true
+	kill -KILL "$heapbpf_pid"
+	{ target_await all; } 2>shell
+	eventually nobody_stopped
+}
+
 # --- who sees it ---------------------------------------------------------------------------------
 
 test_debugger() {
