@@ -46,7 +46,8 @@ int selection_set_comm(struct selection *selection, const char *text)
 	char why[128];
 	int err;
 
-	if (selection->by_comm)
+	/* An empty one would choose everything: rather a variable that is not set. */
+	if (selection->by_comm || !*text)
 		return log_fail(0, "--comm %s: give one, like 'nginx|php-fpm'", text);
 	err = regcomp(&selection->comm, text, REG_EXTENDED | REG_NOSUB);
 	if (err) {

@@ -38,6 +38,7 @@ test_nonsense() {
 
 	refused 64 'frobnicate' "$HEAPBPF" frobnicate
 	refused 64 'frobnicate' "$HEAPBPF" --frobnicate
+	refused 64 'comm' "$HEAPBPF" --comm ''
 	refused 64 'x' "$HEAPBPF" -x
 	refused 64 'abc' "$HEAPBPF" -p abc
 	refused 64 '12x' "$HEAPBPF" -p 12x
