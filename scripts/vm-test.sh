@@ -140,7 +140,10 @@ list_cases() {
 # copy_program ROOT FILE DESTINATION: with the libraries that it needs, where it needs them.
 copy_program() {
 	cp "$2" "$1/$3"
-	ldd "$2" 2>/dev/null | grep -oE '/[^ ]+' | while IFS= read -r library; do
+	local library
+
+	# It may need none.
+	for library in $(ldd "$2" 2>/dev/null | grep -oE '/[^ ]+' || true); do
 		[[ -e $1$library ]] || install -D -m 755 "$library" "$1$library"
 	done
 }
