@@ -91,13 +91,15 @@ case_libraries() {
 	case_record "$@"
 }
 
-# case_command TIER TARGET
+# case_command TIER TARGET: in a directory, so that children would be held, too.
 case_command() {
 	local program=/targets/$2 status=0
 
-	heapbpf --tier "$1" -r 1 -o p.pb.gz -- "$program" exec "$program" thread-exec "$program" return \
+	mkdir prof
+	heapbpf --tier "$1" -r 1 -o prof/ -- "$program" exec "$program" thread-exec "$program" return \
 		>truth 2>err || status=$?
 	echo "$status" >status
+	mv prof/*.pb.gz p.pb.gz
 }
 
 # case_killed TIER TARGET: the target, always at work, goes on unharmed when heapbpf dies.
