@@ -277,9 +277,14 @@ static int arm_return(pid_t child, void *data)
 				&point, 1);
 }
 
-bool caps_return_probes_safe(pid_t tgid)
+bool caps_return_probes_safe_everywhere(void)
 {
 	struct trial *trial _cleanup_(cleanup_trial) = NULL;
 
-	return seccomp_mode(tgid) == 0 || sandbox_survives(arm_return, &trial, self_probe_call);
+	return sandbox_survives(arm_return, &trial, self_probe_call);
+}
+
+bool caps_return_probes_safe(pid_t tgid)
+{
+	return seccomp_mode(tgid) == 0 || caps_return_probes_safe_everywhere();
 }

@@ -37,4 +37,7 @@ int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out);
  */
 bool caps_return_probes_safe(pid_t tgid);
 
+/* The same of any process there is or will be, sandboxed ones among them. */
+bool caps_return_probes_safe_everywhere(void);
+
 #endif

@@ -429,6 +429,10 @@ static int open_chosen(struct session *session)
 
 	if (err)
 		return err;
+	if (session->opts->everybody && session->track_live &&
+	    !caps_return_probes_safe_everywhere())
+		return log_fail(0, "this kernel kills processes under seccomp at a return probe "
+				   "(CVE-2025-21834), and -a would probe them, too; use -t allocs");
 	if (session->opts->everybody)
 		return everybody_open(session, &session->everybody);
 	err = join_chosen(session);
