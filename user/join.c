@@ -52,7 +52,7 @@ static void skip_unopened(struct session *session, pid_t tgid, int err)
 	log_warn("process %d cannot be followed: %s", (int)tgid, strerror(-err));
 }
 
-/* What the kernel does at a return probe is the same for all that run under seccomp. */
+/* With -a it was asked for all of them, before the first probe. */
 static bool may_probe_returns(struct session *session, pid_t tgid)
 {
 	if (!session->track_live || session->everybody)
@@ -158,7 +158,10 @@ static int open_announced(struct session *session, const struct hb_event *event,
 
 void join_announced(struct session *session, const struct hb_event *event)
 {
-	const struct target *parent = targets_find(&session->targets, (pid_t)event->pc);
+	/* Who has executed something since has nothing of its parent's. */
+	const struct target *parent = event->type == HB_EVENT_JOIN
+					      ? targets_find(&session->targets, (pid_t)event->pc)
+					      : NULL;
 	struct target *target _cleanup_(cleanup_target) = NULL;
 	pid_t tgid = (pid_t)event->tgid;
 	int err;
