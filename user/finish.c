@@ -279,8 +279,10 @@ enum opts_exit finish(const struct session *session, const struct windows *windo
 	if (processes_make(session, &processes))
 		return OPTS_EXIT_FAILED;
 	status = finish_all(session, &processes, &common);
-	if (opts_are_selected(session->opts) && processes_write(&processes, session))
-		status = OPTS_EXIT_FAILED;
+	/* The profiles are there without it. */
+	if (opts_are_selected(session->opts) && processes_write(&processes, session) &&
+	    status == OPTS_EXIT_WHOLE)
+		status = OPTS_EXIT_PARTIAL;
 	show(session, &processes, &common);
 	return status == OPTS_EXIT_WHOLE && session->incomplete ? OPTS_EXIT_PARTIAL : status;
 }
