@@ -265,13 +265,21 @@ static int record(struct session *session, struct windows *windows, struct finis
 	return 0;
 }
 
+/* Takes away what output_make_directory() made, if nothing came into it. */
+static void cleanup_directory(char **directory)
+{
+	if (*directory)
+		rmdir(*directory);
+	free(*directory);
+}
+
 enum opts_exit record_run(const struct opts *opts, struct command *command)
 {
 	struct session *session _cleanup_(cleanup_session) = NULL;
 	struct windows *windows _cleanup_(cleanup_windows) = NULL;
 	_cleanup_close_ int signal_fd = signals_open();
 	pid_t tgid = command ? command_tgid(command) : -1;
-	_cleanup_free_ char *directory = NULL;
+	char *directory _cleanup_(cleanup_directory) = NULL;
 	struct opts own = *opts;
 	struct finish_clock clock = {};
 

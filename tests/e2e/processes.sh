@@ -102,6 +102,15 @@ test_nobody() {
 	equal "$(ls prof)" "" "what is in the directory"
 }
 
+test_nobody_leaves_nothing() {
+	mkdir here
+	cd here
+	heapbpf_run --comm '^nobody-has-this$'
+	cd ..
+	equal "$heapbpf_status" 2 "exit status"
+	equal "$(echo here/heapbpf.*)" 'here/heapbpf.*' "what is left"
+}
+
 # --- children -----------------------------------------------------------------------------------
 
 # Each child is a process with a profile; what it has of its parent is its parent's.
