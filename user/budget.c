@@ -8,6 +8,8 @@
  */
 #include "budget.h"
 
+#include "xorshift.h"
+
 #include <math.h>
 
 #define SECOND_NS 1000000000LL
@@ -31,13 +33,10 @@
 /* A burst that costs so many times what was planned is ended. */
 #define BURST_EXCESS 1.5
 
-/* xorshift64* (Vigna 2016); uniform in [0, 1). */
+/* Uniform in [0, 1). */
 static double next_random(struct budget *budget)
 {
-	budget->random ^= budget->random >> 12;
-	budget->random ^= budget->random << 25;
-	budget->random ^= budget->random >> 27;
-	return (double)(budget->random * 0x2545f4914f6cdd1dULL >> 11) * 0x1p-53;
+	return (double)xorshift_next(&budget->random) * 0x1p-53;
 }
 
 void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,

@@ -13,6 +13,7 @@
 #include "session.h"
 #include "target.h"
 #include "targets.h"
+#include "xorshift.h"
 
 #include <errno.h>
 #include <math.h>
@@ -98,15 +99,6 @@ static bool is_in_turn(pid_t tgid, void *targets)
 	return target && target->in_turn;
 }
 
-/* xorshift64* (Vigna 2016), in [0, cnt). */
-static uint64_t next_random(struct windows *windows, uint64_t cnt)
-{
-	windows->random ^= windows->random >> 12;
-	windows->random ^= windows->random << 25;
-	windows->random ^= windows->random >> 27;
-	return (windows->random * 0x2545f4914f6cdd1dULL >> 11) % cnt;
-}
-
 /*
  * Whose turn it is: `share` of those that live, each set of them equally likely (selection sampling,
  * Knuth, volume 2, 3.4.2, algorithm S). A number divided by the chance of its process to be in turn is
@@ -124,7 +116,7 @@ static void take_turns(struct windows *windows)
 		target->in_turn = false;
 		if (target->exited || !left)
 			continue;
-		target->in_turn = next_random(windows, left--) < wanted;
+		target->in_turn = xorshift_next(&windows->random) % left-- < wanted;
 		wanted -= target->in_turn;
 	}
 }
