@@ -106,9 +106,10 @@ static void note_open(struct budget *budget, int64_t now_ns, const struct budget
 	if (!budget->opened_ns)
 		return;
 	budget->on_probe_ns += load->probe_ns - budget->at_open.probe_ns;
-	budget->on_cpu_ns += load->cpu_ns - budget->at_open.cpu_ns;
+	budget->on_cpu_ns += load->recorded_cpu_ns - budget->at_open.recorded_cpu_ns;
 	budget->at_open = *load;
 	budget->seen_ns += now_ns - budget->opened_ns;
+	budget->part_ns += budget->part * (double)(now_ns - budget->opened_ns);
 	budget->total_seen_ns += now_ns - budget->opened_ns;
 	budget->opened_ns = now_ns;
 }
@@ -127,9 +128,11 @@ static void move_window(struct budget *budget, int64_t at_ns)
 		budget->offset_ns += late_ns;
 }
 
-void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load,
+		   double part)
 {
 	move_window(budget, now_ns - budget->period_ns);
+	budget->part = part;
 	budget->opened_ns = now_ns;
 	budget->at_open = *load;
 	budget->window_cnt++;
@@ -236,23 +239,23 @@ static void plan(struct budget *budget, int64_t now_ns, const struct budget_load
 }
 
 /*
- * The share of the period's work that was seen, if `part` of its time was. How fast the target
- * worked inside, compared with outside, is due to the probes as far as they can explain it, and no
- * further: a load that changes by itself makes the same difference.
+ * The share of the period's work that was seen, if `part` of its time was: of all processes in all of
+ * the time. How fast they worked inside, compared with outside, is due to the probes as far as they
+ * can explain it, and no further: a load that changes by itself makes the same difference.
  */
 static double work_seen(const struct budget *budget, double part, int64_t now_ns,
 			const struct budget_load *load)
 {
-	double outside_ns = (double)(now_ns - budget->since_ns - budget->seen_ns);
+	double outside_ns = (double)(now_ns - budget->since_ns) - budget->part_ns;
 	double own_ns = budget->on_cpu_ns - budget->on_probe_ns, speed = 1;
 	/* Probes that are still coming, or not gone yet, cost something outside, too. */
 	double outside_own_ns = load->cpu_ns - budget->at_since.cpu_ns - own_ns -
 				(load->probe_ns - budget->at_since.probe_ns);
 
-	if (part <= 0 || part >= 1 || budget->seen_ns <= 0)
+	if (part <= 0 || part >= 1 || budget->part_ns <= 0)
 		return part;
 	if (outside_own_ns > 0 && outside_ns > 0)
-		speed = own_ns / (double)budget->seen_ns / (outside_own_ns / outside_ns);
+		speed = own_ns / budget->part_ns / (outside_own_ns / outside_ns);
 	/* Of less than a tick of the processor time clock nothing can be told. */
 	if (budget->on_cpu_ns <= 0)
 		return part;
@@ -273,9 +276,9 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 	step->coverage = 1;
 	/* Between turns the probes move. */
 	if (!was_whole || budget->turn_ns || budget->since_ns != budget->period_ns)
-		step->coverage = work_seen(
-			budget, (double)budget->seen_ns / (double)(now_ns - budget->since_ns),
-			now_ns, load);
+		step->coverage =
+			work_seen(budget, budget->part_ns / (double)(now_ns - budget->since_ns),
+				  now_ns, load);
 	plan(budget, now_ns, load);
 	/* Whole periods in a row are one; so are the look and the burst that it turns into. */
 	step->settle = !was_open || !was_whole || budget->turn_ns ||
@@ -291,6 +294,7 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 	budget->since_ns = now_ns;
 	budget->at_since = *load;
 	budget->seen_ns = 0;
+	budget->part_ns = 0;
 	budget->on_probe_ns = budget->on_cpu_ns = 0;
 }
 
@@ -346,14 +350,13 @@ double budget_finish(const struct budget *budget, int64_t now_ns, const struct b
 	    (is_whole(budget) && !budget->turn_ns && budget->since_ns == budget->period_ns))
 		return 1;
 	if (budget->bursts)
-		return work_seen(budget,
-				 (double)budget->seen_ns / (double)(now_ns - budget->since_ns),
+		return work_seen(budget, budget->part_ns / (double)(now_ns - budget->since_ns),
 				 now_ns, load);
 	/* Whether the period's end was reached has nothing to do with where the window was. */
 	planned_ns = planned_before(budget, elapsed_ns);
 	if (planned_ns <= 0)
 		return 0;
-	part = (double)budget->window_ns / (double)budget->length_ns * (double)budget->seen_ns /
+	part = (double)budget->window_ns / (double)budget->length_ns * budget->part_ns /
 	       (double)planned_ns;
 	/* Of the periods before, in which nothing was seen, too. */
 	part *= (double)elapsed_ns / (double)(now_ns - budget->since_ns);

@@ -15,9 +15,9 @@
  * seen, since the probes came too late for its window, is one with the next.
  *
  * Probes slow a target that always has something to do: in a window it does less than in as much
- * time outside, and the share of the period's time that was seen is not the share of its work. Its
- * own work, processor time less what the probes took, is known for both sides and tells the two
- * apart. That is as exact as the cost of a probe is known, times on_share / (1 - on_share).
+ * time outside, or than one like it whose turn it is not, and the share of the time that was seen is
+ * not the share of the work. The targets' own work, processor time less what the probes took, is
+ * known for both sides and tells the two apart. That is as exact as the cost of a probe is known, times on_share / (1 - on_share).
  */
 #ifndef BUDGET_H
 #define BUDGET_H
@@ -25,10 +25,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is spent and by whom, since the start; never falls. */
+/* What is spent and by whom, since the start. */
 struct budget_load {
-	double probe_ns; /* of all hits, at the calibrated costs */
-	double cpu_ns;	 /* of the targets, the probes' included */
+	double probe_ns; /* of all hits, at the calibrated costs; never falls */
+	double cpu_ns;	 /* of the targets, the probes' included; never falls */
+	/* Of those that are recorded in this window; means nothing from one to the next. */
+	double recorded_cpu_ns;
 };
 
 /* The plan and what is known; for budget.c, and for tests and reports to read. */
@@ -46,14 +48,16 @@ struct budget {
 	int64_t window_ns; /* of the period; length_ns: all of it */
 	int64_t offset_ns; /* where in the period the window begins */
 	int64_t opened_ns; /* since when the window is open, or the period, if later; 0: closed */
-	int64_t seen_ns;   /* since then, for how long it was open */
+	double part;	   /* of the processes are recorded in the window */
+	int64_t seen_ns;   /* since `since_ns`, for how long windows were open */
+	double part_ns;	   /* the same, each window times its part */
 	int64_t total_seen_ns;
 	uint32_t window_cnt; /* windows that were opened */
 	double on_rate;	     /* cost of windows, coming and going included: probe_ns per ns open */
 	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
 	double cpu_rate;     /* cpu_ns per nanosecond */
 	struct budget_load at_open, at_since;
-	double on_probe_ns, on_cpu_ns; /* while open, since then */
+	double on_probe_ns, on_cpu_ns; /* while open, of those that were recorded, since then */
 	uint64_t random;	       /* state of the generator */
 };
 
@@ -61,7 +65,7 @@ struct budget {
 struct budget_step {
 	bool close;	 /* end the window: stop recording, take the probes out */
 	bool settle;	 /* a period ended: count what was seen in it, and in those before it */
-	double coverage; /* share of their work that was seen, 0..1; 0: nothing was */
+	double coverage; /* share of the work of all processes that was seen; 0: nothing was */
 	bool open;	 /* begin a window: put the probes in, record */
 };
 
@@ -80,8 +84,9 @@ int64_t budget_next_ns(const struct budget *budget);
 struct budget_step budget_step(struct budget *budget, int64_t now_ns,
 			       const struct budget_load *load);
 
-/* The window is open since `now`: recording goes on. */
-void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load);
+/* The window is open since `now`, for `part` (above 0, at most 1) of the processes. */
+void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load,
+		   double part);
 
 /* It was closed at `now`. */
 void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_load *load);

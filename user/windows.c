@@ -52,6 +52,12 @@ static int64_t now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+/* Does anything depend on what the probes cost? */
+static bool is_costed(const struct windows *windows)
+{
+	return !isinf(windows->budget.limit) || windows->session->opts->share;
+}
+
 /*
  * Measures what a hit costs while a window is open; half of the estimate is what was known, since a
  * measurement is short.
@@ -60,20 +66,20 @@ static void learn_cost(struct windows *windows)
 {
 	const struct loader_cost *cost = &windows->session->cost;
 
-	if (isinf(windows->budget.limit) || cost->emulated_ns <= 0)
+	if (!is_costed(windows) || cost->emulated_ns <= 0)
 		return;
 	windows->dearer =
 		(windows->dearer + loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
 }
 
-/* What was spent and used until now. Without a limit nobody asks. */
+/* What was spent and used until now. If all is recorded whatever it costs, nobody asks. */
 static void read_load(struct windows *windows, struct budget_load *load)
 {
 	struct session *session = windows->session;
 	uint64_t counters[HB_COUNTER_CNT];
 
 	*load = (struct budget_load){0};
-	if (isinf(windows->budget.limit))
+	if (!is_costed(windows))
 		return;
 	loader_counters(session->loader, counters);
 	windows->spent_ns += windows->dearer * (loader_spent_ns(&session->cost, counters) -
@@ -81,8 +87,14 @@ static void read_load(struct windows *windows, struct budget_load *load)
 	memcpy(windows->counters, counters, sizeof(counters));
 	load->probe_ns = windows->spent_ns;
 	load->cpu_ns = -windows->before_ns;
-	for (size_t i = 0; i < session->targets.cnt; i++)
-		load->cpu_ns += target_cpu_ns(session->targets.all[i]);
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
+		double cpu_ns = target_cpu_ns(target);
+
+		load->cpu_ns += cpu_ns;
+		if (target->in_turn || !session->opts->share)
+			load->recorded_cpu_ns += cpu_ns;
+	}
 }
 
 static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
@@ -145,7 +157,7 @@ static int open_window(struct windows *windows)
 	read_load(windows, &load);
 	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
 	loader_window(session->loader, true);
-	budget_opened(&windows->budget, now_ns(), &load);
+	budget_opened(&windows->budget, now_ns(), &load, windows->part);
 	learn_cost(windows);
 	return 0;
 }
@@ -184,8 +196,8 @@ static int take_step(struct windows *windows)
 	if (step.close)
 		close_window(windows, step.open && !windows->session->opts->share);
 	if (step.settle)
-		err = loader_settle(windows->session->loader, step.coverage * windows->part,
-				    heap_of, &windows->session->targets);
+		err = loader_settle(windows->session->loader, step.coverage, heap_of,
+				    &windows->session->targets);
 	if (!err && step.open)
 		err = open_window(windows);
 	return err;
@@ -254,9 +266,8 @@ int windows_end(struct windows *windows)
 	end_ns = now_ns();
 	read_load(windows, &load);
 	loader_detach(session->loader);
-	err = loader_settle(session->loader,
-			    windows->part * budget_finish(&windows->budget, end_ns, &load), heap_of,
-			    &session->targets);
+	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
+			    heap_of, &session->targets);
 	return err ? err : loader_read_stacks(session->loader, heap_of, &session->targets);
 }
 

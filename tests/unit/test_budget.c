@@ -81,13 +81,14 @@ struct setup {
 	int seconds, delay_ms; /* the latter to put the probes in */
 	uint64_t seed;
 	int64_t turn_ns;
+	double part; /* of the processes, all alike, are recorded at a time; 0: all */
 };
 
 /* The caller of budget. */
 static struct outcome record(rate_fn *rate, const struct setup *setup)
 {
 	int64_t start = 5 * SECOND, end = start + setup->seconds * SECOND;
-	double raw = 0, opened_s = 0, coverage;
+	double raw = 0, opened_s = 0, coverage, part = setup->part > 0 ? setup->part : 1;
 	struct outcome out = {0};
 	struct budget_load load = {0};
 	struct budget budget;
@@ -96,7 +97,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	budget_start(&budget, setup->limit, setup->bursts, start, setup->known_end ? end : 0,
 		     setup->turn_ns, setup->seed);
 	for (int64_t now = start; now < end; now += MS) {
-		double own_ns, calls;
+		double own_ns, calls, probed_ns, probed_calls;
 
 		/* Who puts probes in does nothing else. */
 		if (open_in < 0 && (now >= budget_next_ns(&budget) || now == start)) {
@@ -117,17 +118,23 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 				open_in = now == start ? 0 : setup->delay_ms;
 		}
 		if (open_in >= 0 && open_in-- == 0) {
-			budget_opened(&budget, now, &load);
+			budget_opened(&budget, now, &load, part);
 			opened_s = now / 1e9;
 		}
-		calls = live(rate, setup->busy, (now - start) / 1e9, budget.opened_ns, &own_ns);
-		out.calls += calls;
-		load.cpu_ns += own_ns;
-		if (budget.opened_ns) {
-			load.cpu_ns += calls * COST_NS;
-			load.probe_ns += calls * COST_NS;
-			raw += calls;
+		calls = live(rate, setup->busy, (now - start) / 1e9, false, &own_ns);
+		if (!budget.opened_ns) {
+			out.calls += calls;
+			load.cpu_ns += own_ns;
+			continue;
 		}
+		probed_calls =
+			part * live(rate, setup->busy, (now - start) / 1e9, true, &probed_ns);
+		probed_ns = part * probed_ns + probed_calls * COST_NS;
+		out.calls += (1 - part) * calls + probed_calls;
+		load.cpu_ns += (1 - part) * own_ns + probed_ns;
+		load.recorded_cpu_ns += probed_ns;
+		load.probe_ns += probed_calls * COST_NS;
+		raw += probed_calls;
 	}
 	if (budget.opened_ns) {
 		budget_closed(&budget, end, &load);
@@ -308,6 +315,27 @@ TEST(turns)
 	}
 }
 
+/* Who is recorded is slower than those whose turn it is not, and their work counts, too. */
+TEST(turns_of_some)
+{
+	static const double limits[] = {0.05, 0.9, INFINITY};
+
+	for (size_t i = 0; i < ARRAY_CNT(limits); i++) {
+		for (int busy = 0; busy < 2; busy++) {
+			struct setup setup = {.limit = limits[i],
+					      .known_end = true,
+					      .busy = busy,
+					      .seconds = 20,
+					      .turn_ns = SECOND,
+					      .part = 1.0 / 3};
+			double spread, mean = mean_of(wave_rate, setup, &spread);
+
+			/* A turn knows only how much it was slowed in all, not when. */
+			CHECK(fabs(mean - 1) <= (busy ? 0.03 : 0.01));
+		}
+	}
+}
+
 /* Probes that take longer to come than a window is planned to last. */
 TEST(late_probes)
 {
@@ -339,8 +367,9 @@ TEST(no_time_for_the_clock)
 
 	budget_start(&budget, 0.1, false, now, 0, 0, 3);
 	budget_step(&budget, now, &load);
-	budget_opened(&budget, now, &load);
-	load = (struct budget_load){.probe_ns = 10 * MS, .cpu_ns = 30 * MS};
+	budget_opened(&budget, now, &load, 1);
+	load = (struct budget_load){
+		.probe_ns = 10 * MS, .cpu_ns = 30 * MS, .recorded_cpu_ns = 30 * MS};
 	now = budget_next_ns(&budget);
 	step = budget_step(&budget, now, &load);
 	for (int i = 0; i < 20; i++) {
@@ -349,9 +378,10 @@ TEST(no_time_for_the_clock)
 			budget_closed(&budget, now, &load);
 		now = budget_next_ns(&budget);
 		load.cpu_ns += step.open ? 0 : 100 * MS;
+		load.recorded_cpu_ns = load.cpu_ns;
 		if (step.open) {
 			/* A hit was counted, and less than a tick has passed. */
-			budget_opened(&budget, now - 1000, &load);
+			budget_opened(&budget, now - 1000, &load, 1);
 			load.probe_ns += 500;
 		}
 		step = budget_step(&budget, now, &load);
