@@ -7,6 +7,7 @@
 #include "everybody.h"
 
 #include "cleanup.h"
+#include "clock.h"
 #include "elf_cache.h"
 #include "log.h"
 #include "probes.h"
@@ -18,7 +19,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Out of memory: the item stays out (hh.tbl NULL) instead of ending the program. */
@@ -57,14 +57,6 @@ struct everybody {
 };
 
 DEFINE_CLEANUP(everybody, struct everybody, everybody_free)
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 void everybody_free(struct everybody *everybody)
 {
@@ -153,7 +145,8 @@ void everybody_seen(struct everybody *everybody, pid_t tgid)
 	if (everybody->seen_cnt >= SEEN_MAX ||
 	    vec_reserve(&everybody->seen, &everybody->seen_cap, everybody->seen_cnt + 1))
 		return;
-	everybody->seen[everybody->seen_cnt++] = (struct seen){tgid, now_ns() + LOOK_AFTER_NS};
+	everybody->seen[everybody->seen_cnt++] =
+		(struct seen){tgid, clock_ns(CLOCK_MONOTONIC) + LOOK_AFTER_NS};
 }
 
 int everybody_wait_ms(const struct everybody *everybody)
@@ -162,13 +155,13 @@ int everybody_wait_ms(const struct everybody *everybody)
 
 	if (!everybody->seen_cnt)
 		return -1;
-	left_ns = everybody->seen[0].due_ns - now_ns();
+	left_ns = everybody->seen[0].due_ns - clock_ns(CLOCK_MONOTONIC);
 	return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
 }
 
 void everybody_look(struct everybody *everybody)
 {
-	int64_t now = now_ns();
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t done = 0;
 
 	while (done < everybody->seen_cnt && everybody->seen[done].due_ns <= now)

@@ -6,6 +6,7 @@
 #include "follow.h"
 
 #include "cleanup.h"
+#include "clock.h"
 #include "log.h"
 #include "opts.h"
 #include "probes.h"
@@ -15,18 +16,9 @@
 #include "unwind_table.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* Between two looks that events ask for. */
 #define LOOK_PAUSE_NS 5000000
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 /* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
 static int refresh(struct session *session, struct target *target)
@@ -94,7 +86,7 @@ int follow_look(struct session *session, struct target *target)
 	/* Its parent is probed there. */
 	if (target->borrows)
 		return 0;
-	target->looked_ns = now_ns();
+	target->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	if (target->unlinked)
 		unlink_probes(session, target);
 	if (target->renamed)
@@ -128,5 +120,5 @@ void follow_look_well(struct session *session, struct target *target)
 
 int64_t follow_pause_left_ns(const struct target *target)
 {
-	return target->looked_ns + LOOK_PAUSE_NS - now_ns();
+	return target->looked_ns + LOOK_PAUSE_NS - clock_ns(CLOCK_MONOTONIC);
 }

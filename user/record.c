@@ -7,6 +7,7 @@
 #include "record.h"
 
 #include "cleanup.h"
+#include "clock.h"
 #include "command.h"
 #include "finish.h"
 #include "heap.h"
@@ -23,7 +24,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 
 /* What the loop waits for. */
 enum {
@@ -37,14 +37,6 @@ enum {
 
 DEFINE_CLEANUP(session, struct session, session_free)
 DEFINE_CLEANUP(windows, struct windows, windows_free)
-
-static int64_t read_clock(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 /* A timer that fires after first_ns and then every interval_ns (0: once); -1 on failure. */
 static int open_timer(int64_t first_ns, int64_t interval_ns)
@@ -70,7 +62,7 @@ static uint64_t hits_of(const uint64_t counters[static HB_COUNTER_CNT])
 /* One line that overwrites itself. */
 static void show_progress(const struct session *session, const struct finish_clock *clock)
 {
-	double elapsed_s = (read_clock(CLOCK_MONOTONIC) - clock->start_ns) / 1e9;
+	double elapsed_s = (clock_ns(CLOCK_MONOTONIC) - clock->start_ns) / 1e9;
 	double total_s = session->opts->duration_ns / 1e9;
 	uint64_t counters[HB_COUNTER_CNT];
 	double live_bytes = 0;
@@ -99,7 +91,7 @@ static void show_progress(const struct session *session, const struct finish_clo
 static void read_memory(const struct session *session, const struct finish_clock *clock,
 			size_t *next)
 {
-	int64_t elapsed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+	int64_t elapsed_ns = clock_ns(CLOCK_MONOTONIC) - clock->start_ns;
 	int reads = 0;
 
 	for (size_t i = 0; i < session->targets.cnt && reads < MEMORY_READS; i++) {
@@ -148,7 +140,7 @@ static void close_timers(struct timers *timers)
 static int open_timers(const struct opts *opts, const struct finish_clock *clock,
 		       struct timers *out)
 {
-	int64_t passed_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+	int64_t passed_ns = clock_ns(CLOCK_MONOTONIC) - clock->start_ns;
 	int64_t left_ns = opts->duration_ns - passed_ns;
 
 	out->tick_fd = open_timer(1000000000, 1000000000);
@@ -247,7 +239,7 @@ static int record(struct session *session, struct windows *windows, struct finis
 	hold_end(session);
 	if (err)
 		return err;
-	clock->duration_ns = read_clock(CLOCK_MONOTONIC) - clock->start_ns;
+	clock->duration_ns = clock_ns(CLOCK_MONOTONIC) - clock->start_ns;
 	for (size_t i = 0; i < session->targets.cnt; i++)
 		target_locate(session->targets.all[i]);
 	err = windows_end(windows);
@@ -298,8 +290,8 @@ enum opts_exit record_run(const struct opts *opts, struct command *command)
 	}
 	if (session_open(&own, command, &session))
 		return OPTS_EXIT_FAILED;
-	clock.wall_ns = read_clock(CLOCK_REALTIME);
-	clock.start_ns = read_clock(CLOCK_MONOTONIC);
+	clock.wall_ns = clock_ns(CLOCK_REALTIME);
+	clock.start_ns = clock_ns(CLOCK_MONOTONIC);
 	if (windows_start(session, opts->duration_ns, &windows))
 		return OPTS_EXIT_FAILED;
 	read_memory(session, &clock, &(size_t){0});

@@ -7,11 +7,11 @@
 
 #include "../bpf/abi.h"
 #include "cleanup.h"
+#include "clock.h"
 #include "procmaps.h"
 #include "uprobe_link.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* Few calls, since a stepped one takes over 10 us; many rounds, since any may be disturbed. */
 #define ROUNDS		8
@@ -75,24 +75,16 @@ int self_probe_point(enum self_probe which, struct uprobe_link_point *out)
 	return 0;
 }
 
-static double now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
-}
-
 double self_probe_time_ns(enum self_probe which)
 {
 	double best = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = now_ns(CLOCK_MONOTONIC), took;
+		double start = (double)clock_ns(CLOCK_MONOTONIC), took;
 
 		for (int i = 0; i < CALLS_PER_ROUND; i++)
 			functions[which](&best);
-		took = (now_ns(CLOCK_MONOTONIC) - start) / CALLS_PER_ROUND;
+		took = ((double)clock_ns(CLOCK_MONOTONIC) - start) / CALLS_PER_ROUND;
 		if (!round || took < best)
 			best = took;
 	}
@@ -116,11 +108,11 @@ double self_probe_typical_ns(enum self_probe which, unsigned calls)
 	double means[SELF_PROBE_BATCHES];
 
 	for (int batch = 0; batch < SELF_PROBE_BATCHES; batch++) {
-		double start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+		double start = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 		for (unsigned i = 0; i < calls; i++)
 			functions[which](&start);
-		means[batch] = (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / calls;
+		means[batch] = ((double)clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / calls;
 	}
 	qsort(means, SELF_PROBE_BATCHES, sizeof(means[0]), compare);
 	return means[SELF_PROBE_BATCHES / 2];

@@ -11,6 +11,7 @@
 #include "unwind_table.h"
 #include "cfi.h"
 #include "cleanup.h"
+#include "clock.h"
 #include "elf_file.h"
 #include "log.h"
 #include "procmaps.h"
@@ -23,7 +24,6 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
-#include <time.h>
 
 /* How long a walk may take; a second is ages even for one that waits for a page from a disk. */
 #define RETIRE_NS 1000000000
@@ -73,14 +73,6 @@ struct unwind_table {
 	bool warned_of_maps; /* said once that a process has too many mappings */
 	struct unwind_table_stats stats;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 int unwind_table_new(const struct unwind_table_maps *maps, struct unwind_table **out)
 {
@@ -153,7 +145,7 @@ static void table_discard(struct unwind_table *table, uint32_t id)
 /* Gives back what has been retired for long enough, and tables that are too many. */
 static void sweep(struct unwind_table *table)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t done = 0;
 
 	while (done < table->retired_cnt && now - table->retired[done].retired_ns >= RETIRE_NS)
@@ -393,7 +385,7 @@ static int segment_place(struct unwind_table *table, struct segment *segment)
 
 static void retire(struct unwind_table *table, struct segment *segment)
 {
-	segment->retired_ns = now_ns();
+	segment->retired_ns = clock_ns(CLOCK_MONOTONIC);
 	/* No memory to remember it: its place is lost, but nobody reads a changed one. */
 	if (vec_reserve(&table->retired, &table->retired_cap, table->retired_cnt + 1)) {
 		free(segment->maps);

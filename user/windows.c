@@ -8,6 +8,7 @@
 
 #include "budget.h"
 #include "cleanup.h"
+#include "clock.h"
 #include "log.h"
 #include "opts.h"
 #include "session.h"
@@ -19,7 +20,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 /* Of processes that take turns in being recorded; bursts are longer. */
 #define TURN_NS	      1000000000LL
@@ -42,14 +42,6 @@ DEFINE_CLEANUP(windows, struct windows, windows_free)
 void windows_free(struct windows *windows)
 {
 	free(windows);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 /* Does anything depend on what the probes cost? */
@@ -157,7 +149,7 @@ static int open_window(struct windows *windows)
 	read_load(windows, &load);
 	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
 	loader_window(session->loader, true);
-	budget_opened(&windows->budget, now_ns(), &load, windows->part);
+	budget_opened(&windows->budget, clock_ns(CLOCK_MONOTONIC), &load, windows->part);
 	learn_cost(windows);
 	return 0;
 }
@@ -170,7 +162,7 @@ static void close_window(struct windows *windows, bool keep)
 
 	learn_cost(windows);
 	loader_window(windows->session->loader, false);
-	closed_ns = now_ns();
+	closed_ns = clock_ns(CLOCK_MONOTONIC);
 	read_load(windows, &load);
 	/* May have to wait for the probes of the window before. */
 	if (!keep)
@@ -185,7 +177,7 @@ static int take_step(struct windows *windows)
 	int err = 0;
 
 	read_load(windows, &load);
-	step = budget_step(&windows->budget, now_ns(), &load);
+	step = budget_step(&windows->budget, clock_ns(CLOCK_MONOTONIC), &load);
 	if (step.settle || step.open || step.close)
 		log_debug("%s%s%swindow %.0f of %.0f ms, coverage %.4f, cost %.3f of %.3f CPUs, "
 			  "spent %.1f of %.1f ms",
@@ -205,7 +197,8 @@ static int take_step(struct windows *windows)
 
 int windows_step(struct windows *windows)
 {
-	return now_ns() < budget_next_ns(&windows->budget) ? 0 : take_step(windows);
+	return clock_ns(CLOCK_MONOTONIC) < budget_next_ns(&windows->budget) ? 0
+									    : take_step(windows);
 }
 
 int windows_wait_ms(const struct windows *windows)
@@ -214,7 +207,7 @@ int windows_wait_ms(const struct windows *windows)
 
 	if (next_ns == INT64_MAX)
 		return -1;
-	left_ns = next_ns - now_ns();
+	left_ns = next_ns - clock_ns(CLOCK_MONOTONIC);
 	return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
 }
 
@@ -232,7 +225,7 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 {
 	struct windows *windows _cleanup_(cleanup_windows) = calloc(1, sizeof(*windows));
 	bool bursts = session->track_live;
-	int64_t start_ns = now_ns();
+	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t seed;
 
 	if (!windows)
@@ -263,7 +256,7 @@ int windows_end(struct windows *windows)
 
 	if (windows->budget.opened_ns)
 		close_window(windows, false);
-	end_ns = now_ns();
+	end_ns = clock_ns(CLOCK_MONOTONIC);
 	read_load(windows, &load);
 	loader_detach(session->loader);
 	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
