@@ -14,6 +14,12 @@
 
 #define SECOND_NS 1000000000LL
 
+/*
+ * So much of the limit is planned for. The rest is for what is not known: probes that come and go, the
+ * caches of the target, a load that rises, and that a hit may cost more there than where it was measured.
+ */
+#define HEADROOM 0.9
+
 /* The look at the beginning. */
 #define LOOK_NS (30 * 1000000LL)
 
@@ -39,28 +45,30 @@ static double next_random(struct budget *budget)
 	return (double)xorshift_next(&budget->random) * 0x1p-53;
 }
 
-void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,
-		  int64_t turn_ns, uint64_t seed)
-{
-	*budget = (struct budget){
-		.limit = limit,
-		.bursts = bursts,
-		.looking = true,
-		.end_ns = end_ns,
-		.turn_ns = turn_ns,
-		.step_ns = now_ns,
-		.period_ns = now_ns,
-		.since_ns = now_ns,
-		.length_ns = isinf(limit) && !turn_ns ? INT64_MAX - now_ns : LOOK_NS,
-		.random = seed | 1,
-	};
-	budget->window_ns = budget->length_ns;
-}
-
 /* All of the time is one window: there is nothing to be planned. */
 static bool is_endless(const struct budget *budget)
 {
 	return isinf(budget->limit) && !budget->turn_ns;
+}
+
+void budget_start(struct budget *budget, const struct budget_opts *opts, int64_t now_ns)
+{
+	*budget = (struct budget){
+		.limit = HEADROOM * opts->limit,
+		.bursts = opts->bursts,
+		.looking = true,
+		.end_ns = opts->end_ns,
+		.turn_ns = opts->turn_ns,
+		.step_ns = now_ns,
+		.period_ns = now_ns,
+		.since_ns = now_ns,
+		.length_ns = LOOK_NS,
+		.cpu_rate = opts->cpu_rate,
+		.random = opts->seed | 1,
+	};
+	if (is_endless(budget))
+		budget->length_ns = INT64_MAX - now_ns;
+	budget->window_ns = budget->length_ns;
 }
 
 static bool is_whole(const struct budget *budget)
@@ -152,12 +160,15 @@ static void learn(double *estimate, double value, bool is_cost)
 	*estimate = *estimate > 0 && !rose ? (*estimate + value) / 2 : value;
 }
 
-/* What the period that ends taught of the load. */
+/*
+ * What the period that ends taught of the load. Not the look of the processor time, if that is known
+ * from before: probes in place all the time may make a target that waits a lot look much busier.
+ */
 static void learn_load(struct budget *budget, int64_t now_ns, const struct budget_load *load)
 {
 	int64_t elapsed_ns = now_ns - budget->since_ns;
 
-	if (elapsed_ns > 0)
+	if (elapsed_ns > 0 && !(budget->looking && budget->cpu_rate > 0))
 		learn(&budget->cpu_rate,
 		      (load->cpu_ns - budget->at_since.cpu_ns) / (double)elapsed_ns, false);
 	if (budget->seen_ns > 0)
@@ -193,6 +204,9 @@ static int64_t plan_length(const struct budget *budget, int64_t left_ns, double 
 			length_ns = (double)left_ns / BURSTS;
 		if (length_ns < (double)budget->length_ns && !budget->looking)
 			length_ns = (double)budget->length_ns;
+		/* No burst is longer than a turn. */
+		if (budget->turn_ns && length_ns > (double)budget->turn_ns / part)
+			length_ns = (double)budget->turn_ns / part;
 	} else if (part < 1 && allowed > 0) {
 		/* The shortest window must be affordable. */
 		length_ns = fmax(length_ns,

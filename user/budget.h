@@ -35,7 +35,7 @@ struct budget_load {
 
 /* The plan and what is known; for budget.c, and for tests and reports to read. */
 struct budget {
-	double limit; /* share of the targets' time, above 0; INFINITY: none */
+	double limit; /* share of the targets' time that is planned for, above 0; INFINITY: none */
 	bool bursts;
 	bool looking;	 /* in the first period */
 	bool is_partial; /* not all of the time was, or will be, recorded */
@@ -55,7 +55,7 @@ struct budget {
 	uint32_t window_cnt; /* windows that were opened */
 	double on_rate;	     /* cost of windows, coming and going included: probe_ns per ns open */
 	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
-	double cpu_rate;     /* cpu_ns per nanosecond */
+	double cpu_rate;     /* cpu_ns per nanosecond, of targets that are hardly probed */
 	struct budget_load at_open, at_since;
 	double on_probe_ns, on_cpu_ns; /* while open, of those that were recorded, since then */
 	uint64_t random;	       /* state of the generator */
@@ -69,13 +69,19 @@ struct budget_step {
 	bool open;	 /* begin a window: put the probes in, record */
 };
 
-/*
- * Begins at `now`: the first step of budget_step() follows at once. `end_ns` 0: nobody knows.
- * `turn_ns` not 0: the processes take turns in being recorded, so there is a new window at least so
- * often, whatever can be afforded. `seed` is for the windows' places.
- */
-void budget_start(struct budget *budget, double limit, bool bursts, int64_t now_ns, int64_t end_ns,
-		  int64_t turn_ns, uint64_t seed);
+/* What a recording is to be like. */
+struct budget_opts {
+	double limit;	 /* share of the targets' time, above 0; INFINITY: none */
+	bool bursts;	 /* else slices */
+	int64_t end_ns;	 /* 0: nobody knows */
+	int64_t turn_ns; /* the processes take turns in being recorded, so there is a new window at
+			    least so often, whatever can be afforded; 0: they do not */
+	double cpu_rate; /* of the targets while nothing was probed, cpu_ns per ns; 0: unknown */
+	uint64_t seed;	 /* for the windows' places */
+};
+
+/* Begins at `now`: the first step of budget_step() follows at once. */
+void budget_start(struct budget *budget, const struct budget_opts *opts, int64_t now_ns);
 
 /* When budget_step() is to be called next; INT64_MAX: never, all of it is recorded. */
 int64_t budget_next_ns(const struct budget *budget);

@@ -6,6 +6,7 @@
 #include "target.h"
 
 #include "cleanup.h"
+#include "clock.h"
 #include "elf_file.h"
 #include "heap.h"
 #include "log.h"
@@ -263,6 +264,7 @@ int target_open(pid_t tgid, struct target **out)
 		err = target_renew(target);
 	if (err)
 		return err;
+	target->opened_ns = clock_ns(CLOCK_MONOTONIC);
 	target->opened_cpu_ns = target_cpu_ns(target);
 	target->cpu_ns = 0;
 	*out = take_ptr(target);

@@ -67,7 +67,8 @@ struct target {
 	struct target_file *files;   /* owned, in the order they were met */
 	size_t file_cnt, file_cap;
 	double cpu_ns;		      /* as of the last target_cpu_ns() */
-	double opened_cpu_ns;	      /* what it had used until target_open() */
+	int64_t opened_ns;	      /* of CLOCK_MONOTONIC: when target_open() was called */
+	double opened_cpu_ns;	      /* what it had used until then */
 	struct profile_memory memory; /* as of the last target_read_memory() */
 	struct heap *heap;	      /* owned; what was counted in windows that are over */
 	struct target *older;	      /* borrowed; had the same number before, or NULL */

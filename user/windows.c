@@ -221,26 +221,55 @@ static int64_t turn_ns(const struct session *session, int64_t duration_ns)
 	return duration_ns ? duration_ns / BURST_TURNS : BURST_TURN_NS;
 }
 
+/*
+ * Processor time of the targets per nanosecond from when they were opened until now, less what the
+ * probes took that came meanwhile.
+ */
+static double rate_before(const struct session *session, int64_t now_ns)
+{
+	uint64_t counters[HB_COUNTER_CNT];
+	int64_t first_ns = now_ns;
+	double rate = 0;
+
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		const struct target *target = session->targets.all[i];
+
+		if (target->opened_ns >= now_ns)
+			continue;
+		rate += target->cpu_ns / (double)(now_ns - target->opened_ns);
+		if (target->opened_ns < first_ns)
+			first_ns = target->opened_ns;
+	}
+	loader_counters(session->loader, counters);
+	if (first_ns < now_ns)
+		rate -= loader_spent_ns(&session->cost, counters) / (double)(now_ns - first_ns);
+	return fmax(rate, 0);
+}
+
 int windows_start(struct session *session, int64_t duration_ns, struct windows **out)
 {
 	struct windows *windows _cleanup_(cleanup_windows) = calloc(1, sizeof(*windows));
-	bool bursts = session->track_live;
 	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
-	uint64_t seed;
+	struct budget_opts opts = {
+		.limit = session->opts->max_overhead,
+		.bursts = session->track_live,
+		.end_ns = duration_ns ? start_ns + duration_ns : 0,
+		.turn_ns = turn_ns(session, duration_ns),
+	};
 
 	if (!windows)
 		return log_fail(ENOMEM, "cannot record");
 	windows->session = session;
 	windows->dearer = windows->part = 1;
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+	if (getrandom(&opts.seed, sizeof(opts.seed), 0) != sizeof(opts.seed))
 		return log_fail(errno, "cannot get random bytes");
-	windows->random = seed | 1;
+	windows->random = opts.seed | 1;
 	if (session->opts->share)
 		loader_choose(session->loader, is_in_turn, &session->targets);
-	budget_start(&windows->budget, session->opts->max_overhead, bursts, start_ns,
-		     duration_ns ? start_ns + duration_ns : 0, turn_ns(session, duration_ns), seed);
 	for (size_t i = 0; i < session->targets.cnt; i++)
 		windows->before_ns += target_cpu_ns(session->targets.all[i]);
+	opts.cpu_rate = rate_before(session, start_ns);
+	budget_start(&windows->budget, &opts, start_ns);
 	if (take_step(windows))
 		return -EIO;
 	*out = take_ptr(windows);
