@@ -36,6 +36,9 @@
  */
 #define OWN_MIN 0.02
 
+/* A hit may cost so much more, or less, than it was measured to: other code, other caches. */
+#define COST_ERROR 0.15
+
 /* A burst that costs so many times what was planned is ended. */
 #define BURST_EXCESS 1.5
 
@@ -375,6 +378,15 @@ double budget_finish(const struct budget *budget, int64_t now_ns, const struct b
 	/* Of the periods before, in which nothing was seen, too. */
 	part *= (double)elapsed_ns / (double)(now_ns - budget->since_ns);
 	return work_seen(budget, part, now_ns, load);
+}
+
+double budget_scale_error(const struct budget *budget)
+{
+	double own = fmax(1 - budget->on_share, OWN_MIN);
+	double least = fmax(own - COST_ERROR * budget->on_share, OWN_MIN);
+	double most = own + COST_ERROR * budget->on_share;
+
+	return fmax(own / least, most / own);
 }
 
 double budget_rate_factor(const struct budget *budget)

@@ -101,6 +101,12 @@ void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_lo
 double budget_finish(const struct budget *budget, int64_t now_ns, const struct budget_load *load);
 
 /*
+ * By what factor what is scaled from windows to all of the time may be too large or too small, since
+ * what a hit costs is only about known; at least 1.
+ */
+double budget_scale_error(const struct budget *budget);
+
+/*
  * What the period's rate is to be multiplied with, at most 1: fewer bytes per sample in a slice
  * give as many samples as all of the period would.
  */

@@ -31,24 +31,9 @@ static unsigned terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
-/* What was not recorded, for the budget's sake. */
-static void show_coverage(const struct profile_coverage *coverage, const struct finish_clock *clock,
-			  FILE *out)
+static int show_line(const char *line, void *out)
 {
-	if (coverage->share)
-		fprintf(out,
-			"recorded: %u of the processes at a time, at random; what was allocated "
-			"is scaled to all of the time, what is in use is not\n",
-			coverage->share);
-	if (!coverage->window_cnt)
-		return;
-	fprintf(out,
-		"recorded: %.2f of %.2f s in %u window%s; all of it would have cost %.0f%% of the "
-		"processes' time (--max-overhead none)\n",
-		coverage->seen_ns / 1e9, clock->duration_ns / 1e9, coverage->window_cnt,
-		coverage->window_cnt == 1 ? "" : "s", 100 * coverage->full_share);
-	if (coverage->bursts)
-		fputs("in use: allocated in one of the windows and alive at its end\n", out);
+	return fprintf(out, "%s\n", line) < 0 ? -EIO : 0;
 }
 
 /* What the probes took from the machine, by the cost measured at the start. */
@@ -257,7 +242,7 @@ static void show(const struct session *session, const struct processes *processe
 		return;
 	if (opts_are_selected(session->opts) || processes->cnt > 1)
 		processes_show(processes, session, session->opts->top, out);
-	show_coverage(&common->coverage, common->clock, out);
+	profile_coverage_notes(&common->coverage, common->clock->duration_ns, show_line, out);
 	show_cost(session, common->clock, common->counters, out);
 }
 

@@ -119,26 +119,38 @@ static void note_counts(struct notes *notes, const char *what, const struct prof
 		     counts[i].text);
 }
 
-/* What a budget left of the time, and what that means for the numbers. */
-static void note_coverage(struct notes *notes, const struct profile *profile)
+/* From here on, a scale that may be wrong is worth a word. */
+#define SCALE_ERROR_SHOWN 1.2
+
+int profile_coverage_notes(const struct profile_coverage *coverage, int64_t duration_ns,
+			   int (*emit)(const char *line, void *data), void *data)
 {
-	const struct profile_coverage *coverage = &profile->coverage;
+	struct notes notes = {.emit = emit, .data = data};
 
 	if (coverage->share)
-		note(notes,
+		note(&notes,
 		     "recorded: %u of the processes at a time, at random; what was allocated is "
 		     "scaled to all of the time, what is in use is not",
 		     coverage->share);
 	if (!coverage->window_cnt)
-		return;
-	note(notes,
-	     "recorded %.2f of %.2f s in %" PRIu32 " windows; all of it would have cost %.0f%% of "
+		return notes.err;
+	note(&notes,
+	     "recorded: %.2f of %.2f s in %" PRIu32
+	     " window%s; all of it would have cost %.0f%% of "
 	     "the processes' time (--max-overhead none)",
-	     (double)coverage->seen_ns / 1e9, (double)profile->duration_ns / 1e9,
-	     coverage->window_cnt, 100 * coverage->full_share);
+	     (double)coverage->seen_ns / 1e9, (double)duration_ns / 1e9, coverage->window_cnt,
+	     coverage->window_cnt == 1 ? "" : "s", 100 * coverage->full_share);
 	if (coverage->bursts)
-		note(notes, "in use: allocated in one of the windows and alive at its end");
-	note(notes, "allocated: scaled from the windows to the whole time");
+		note(&notes, "in use: allocated in one of the windows and alive at its end");
+	if (coverage->scale_error < SCALE_ERROR_SHOWN)
+		note(&notes, "allocated: scaled from the windows to the whole time");
+	else
+		note(&notes,
+		     "allocated: scaled from the windows to the whole time; probes slow the "
+		     "processes a lot there, so totals may be off by a factor of %.1f, shares are "
+		     "not",
+		     coverage->scale_error);
+	return notes.err;
 }
 
 /* All statistics but zeros in one line: pprof shows every comment above every table. */
@@ -178,7 +190,9 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 	else
 		note(&notes, "one sample per %" PRIu64 " bytes allocated, on average",
 		     profile->rate_bytes);
-	note_coverage(&notes, profile);
+	if (!notes.err)
+		notes.err = profile_coverage_notes(&profile->coverage, profile->duration_ns, emit,
+						   data);
 	note(&notes, "%" PRIu64 " of %" PRIu64 " stacks complete", profile->raw_complete,
 	     profile->raw_allocs);
 	note_counts(&notes, "cut", profile->cuts, profile->cut_cnt);

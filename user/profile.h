@@ -84,8 +84,9 @@ struct profile_coverage {
 	uint32_t window_cnt; /* 0: all of it */
 	int64_t seen_ns;     /* in all windows */
 	double full_share;   /* of the targets' processor time that all of it would have cost */
-	uint32_t share;	     /* so many processes at a time; 0: all */
-	bool bursts;	     /* in use are objects allocated in a window and alive at its end */
+	double scale_error; /* totals of what was allocated may be off by this factor; at least 1 */
+	uint32_t share;	    /* so many processes at a time; 0: all */
+	bool bursts;	    /* in use are objects allocated in a window and alive at its end */
 };
 
 /* The whole. Owns all arrays; strings in names belong to the symbolizer, which must live on. */
@@ -137,6 +138,13 @@ int64_t profile_total(const struct profile *profile, enum profile_value value);
  * squared. Variances of samples add up; the standard error is the root.
  */
 double profile_variance(const struct profile_sample *sample, bool inuse);
+
+/*
+ * Calls emit(line, data) for each line that says what was recorded of `duration_ns`, and what that
+ * means for the numbers; none if it was all. Returns, and emits, as profile_notes().
+ */
+int profile_coverage_notes(const struct profile_coverage *coverage, int64_t duration_ns,
+			   int (*emit)(const char *line, void *data), void *data);
 
 /*
  * Calls emit(line, data) for each line that says what the numbers are worth: version and process,

@@ -305,6 +305,7 @@ struct profile_coverage windows_coverage(const struct windows *windows)
 		.window_cnt = budget->window_cnt,
 		.seen_ns = budget->total_seen_ns,
 		.full_share = budget->on_share,
+		.scale_error = budget_scale_error(budget),
 		.bursts = budget->bursts,
 	};
 }

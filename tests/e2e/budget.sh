@@ -8,7 +8,7 @@
 
 # windows FILE: seconds recorded, seconds in all, windows; nothing if all was.
 windows() {
-	reader comments "$1" | sed -n 's/^recorded \([0-9.]*\) of \([0-9.]*\) s in \([0-9]*\) windows.*/\1 \2 \3/p'
+	reader comments "$1" | sed -n 's/^recorded: \([0-9.]*\) of \([0-9.]*\) s in \([0-9]*\) window.*/\1 \2 \3/p'
 }
 
 # before_others PID: its threads run before all other work of the machine, which would move what

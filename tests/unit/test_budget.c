@@ -345,6 +345,22 @@ TEST(turns_of_some)
 	}
 }
 
+/* A scale of what is slowed a little is about right; of what hardly gets on, it may be anything. */
+TEST(scale_errors)
+{
+	struct budget budget = {0};
+
+	CHECK_EQ(budget_scale_error(&budget), 1);
+	budget.on_share = 0.2;
+	CHECK(budget_scale_error(&budget) < 1.05);
+	budget.on_share = 0.5;
+	CHECK(budget_scale_error(&budget) > 1.1 && budget_scale_error(&budget) < 1.3);
+	budget.on_share = 0.95;
+	CHECK(budget_scale_error(&budget) > 2);
+	budget.on_share = 1.1;
+	CHECK(budget_scale_error(&budget) > 8 && budget_scale_error(&budget) < 1e3);
+}
+
 /* Probes that take longer to come than a window is planned to last. */
 TEST(late_probes)
 {
