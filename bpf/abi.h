@@ -250,7 +250,7 @@ struct hb_proc {
 	__u32 epoch;	 /* number of its image, from hb_images: a new one at each exec */
 	__u32 libraries; /* +1 whenever the dynamic linker begins or ends a change; atomic */
 	__u64 asked_ns;	 /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
-	__u32 told;	 /* 1: user space knows of it */
+	__u32 told;	 /* 1: user space knows of it; 2: there was no room to tell it so far */
 	__u32 ignored;	 /* 1: user space wants nothing of it */
 	__u32 parent; /* it was forked from this process and has its image; 0: no more, or unknown */
 	__u32 held_child; /* the child that was held last, if it lives; bpf/proc.bpf.c only */
@@ -388,9 +388,11 @@ struct hb_event {
 	__u32 borrows; /* JOIN: 1 if it runs in its parent's memory until it executes (vfork) */
 	/* MAPS: the address or 0; EXEC: 1 if not by the main thread; HELD: enum hb_held | RUNS */
 	__u64 pc;
+	/* JOIN, EXIT: nanoseconds of processor time of the process until now, about; 0: unknown */
+	__u64 cpu_ns;
 	char comm[16]; /* of who caused it; JOIN: of the process, as a child has its parent's */
 };
-_Static_assert(sizeof(struct hb_event) == 40, "no padding");
+_Static_assert(sizeof(struct hb_event) == 48, "no padding");
 
 /*
  * Where a process is to be held, so that it does not run code of its own before it is probed. A hold

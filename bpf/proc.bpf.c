@@ -22,6 +22,9 @@
 /* A parent that stops itself so soon after a child of it was held does so for that. */
 #define MISTAKE_NS (1000 * 1000 * 1000)
 
+/* Between ticks, mostly. */
+#define TICK_NS (4 * 1000 * 1000)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -58,6 +61,30 @@ struct {
 /* Written by user space through the mapped .bss; see struct hb_holding. */
 __u32 hb_holds_off;
 
+/*
+ * Processor time of the current process: of its threads that were released, this one, and the first.
+ * The kernel adds up at each tick; who has lived for less is taken to have run all the time. 0: other
+ * threads are at work.
+ */
+static __noinline __u64 used_cpu_ns(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 cpu_ns, lived_ns;
+
+	lived_ns = bpf_ktime_get_ns() - BPF_CORE_READ(leader, start_time);
+	if (lived_ns < TICK_NS)
+		return lived_ns;
+	/* `live` was decremented if this is the end of a thread. */
+	if (BPF_CORE_READ(task, signal, live.counter) > 1)
+		return 0;
+	cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime) +
+		 BPF_CORE_READ(task, se.sum_exec_runtime);
+	if (leader != task)
+		cpu_ns += BPF_CORE_READ(leader, se.sum_exec_runtime);
+	return cpu_ns;
+}
+
 static __always_inline void submit(struct hb_event *event, enum hb_event_type type, __u32 tgid,
 				   __u32 epoch, __u64 pc, __u32 borrows)
 {
@@ -66,6 +93,11 @@ static __always_inline void submit(struct hb_event *event, enum hb_event_type ty
 	event->epoch = epoch;
 	event->borrows = borrows;
 	event->pc = pc;
+	event->cpu_ns = 0;
+	/* Who was forked just now has used nothing. */
+	if ((type == HB_EVENT_JOIN || type == HB_EVENT_EXIT) &&
+	    tgid == bpf_get_current_pid_tgid() >> 32)
+		event->cpu_ns = used_cpu_ns();
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bpf_ringbuf_submit(event, 0);
 }
@@ -92,10 +124,15 @@ static __u32 next_image(void)
 	return __sync_fetch_and_add(&hb_images, 1) + 1;
 }
 
-/* Tells of a process that met a probe. If nobody can be told, the next probe tries again. */
+/*
+ * Tells of a process that met a probe. If nobody can be told, the next probe tries again; that counts
+ * as lost once.
+ */
 static __noinline void meet(__u32 tgid, struct hb_proc *proc)
 {
 	struct hb_proc fresh = {};
+	struct hb_event *event;
+	__u32 told;
 
 	if (tgid == hb_config.self)
 		return;
@@ -105,16 +142,26 @@ static __noinline void meet(__u32 tgid, struct hb_proc *proc)
 		proc = bpf_map_lookup_elem(&procs, &tgid);
 	}
 	/* Who has no entry is counted when it is sampled. */
-	if (proc && !__sync_lock_test_and_set(&proc->told, 1) &&
-	    !send(HB_EVENT_JOIN, tgid, proc->epoch, proc->parent))
-		proc->told = 0;
+	if (!proc)
+		return;
+	told = __sync_lock_test_and_set(&proc->told, 1);
+	if (told == 1)
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (event) {
+		submit(event, HB_EVENT_JOIN, tgid, proc->epoch, proc->parent, 0);
+		return;
+	}
+	if (!told)
+		hb_lose(HB_LOSS_EVENTS_FULL);
+	proc->told = 2;
 }
 
 __hidden bool proc_meets(__u32 tgid)
 {
 	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 
-	if (!proc || !proc->told)
+	if (!proc || proc->told != 1)
 		meet(tgid, proc);
 	return !proc || !proc->ignored;
 }
@@ -267,7 +314,7 @@ int BPF_PROG(hb_exec, struct task_struct *task, pid_t old_tid)
 
 	if (proc)
 		proc->parent = proc->ignored = 0;
-	if (!proc || !proc->told) {
+	if (!proc || proc->told != 1) {
 		if (proc)
 			proc->epoch = next_image();
 		if (hb_config.follow & HB_FOLLOW_EXECS && tgid != hb_config.self)
@@ -379,7 +426,7 @@ int BPF_PROG(hb_exit, struct task_struct *task)
 	/* `live` counts threads and was decremented before the tracepoint: 0 at the last one. */
 	if (!proc || BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
-	if (proc->told)
+	if (proc->told == 1)
 		send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
 	forget_child(task, tgid);
 	bpf_map_delete_elem(&procs, &tgid);

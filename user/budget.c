@@ -20,6 +20,9 @@
  */
 #define HEADROOM 0.9
 
+/* A hit may cost so much more, or less, than it was measured to: other code, other caches. */
+#define COST_ERROR 0.15
+
 /* The look at the beginning. */
 #define LOOK_NS (30 * 1000000LL)
 
@@ -35,9 +38,6 @@
 /* Of a target that probes slow down, so much work at least goes on: else costs are too uncertain.
  */
 #define OWN_MIN 0.02
-
-/* A hit may cost so much more, or less, than it was measured to: other code, other caches. */
-#define COST_ERROR 0.15
 
 /* A burst that costs so many times what was planned is ended. */
 #define BURST_EXCESS 1.5
@@ -117,7 +117,7 @@ static void note_open(struct budget *budget, int64_t now_ns, const struct budget
 	if (!budget->opened_ns)
 		return;
 	budget->on_probe_ns += load->probe_ns - budget->at_open.probe_ns;
-	budget->on_cpu_ns += load->recorded_cpu_ns - budget->at_open.recorded_cpu_ns;
+	budget->on_cpu_ns += load->probed_cpu_ns - budget->at_open.probed_cpu_ns;
 	budget->at_open = *load;
 	budget->seen_ns += now_ns - budget->opened_ns;
 	budget->part_ns += budget->part * (double)(now_ns - budget->opened_ns);
@@ -178,7 +178,7 @@ static void learn_load(struct budget *budget, int64_t now_ns, const struct budge
 		learn(&budget->on_rate,
 		      (load->probe_ns - budget->at_since.probe_ns) / (double)budget->seen_ns, true);
 	if (budget->on_cpu_ns > 0)
-		learn(&budget->on_share, budget->on_probe_ns / budget->on_cpu_ns, true);
+		learn(&budget->on_share, fmin(budget->on_probe_ns / budget->on_cpu_ns, 1), true);
 }
 
 /* The share of the time that may be recorded by what is known; 1: all of it. */
@@ -273,8 +273,8 @@ static double work_seen(const struct budget *budget, double part, int64_t now_ns
 		return part;
 	if (outside_own_ns > 0 && outside_ns > 0)
 		speed = own_ns / budget->part_ns / (outside_own_ns / outside_ns);
-	/* Of less than a tick of the processor time clock nothing can be told. */
-	if (budget->on_cpu_ns <= 0)
+	/* Nothing can be told of less than a tick of the processor time clock, or if it lacks some. */
+	if (budget->on_probe_ns > (1 + 2 * COST_ERROR) * budget->on_cpu_ns)
 		return part;
 	speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
 	speed = fmin(speed, 1);

@@ -29,8 +29,8 @@
 struct budget_load {
 	double probe_ns; /* of all hits, at the calibrated costs; never falls */
 	double cpu_ns;	 /* of the targets, the probes' included; never falls */
-	/* Of those that are recorded in this window; means nothing from one to the next. */
-	double recorded_cpu_ns;
+	/* Of those that are probed in this window; means nothing from one to the next. */
+	double probed_cpu_ns;
 };
 
 /* The plan and what is known; for budget.c, and for tests and reports to read. */
@@ -57,7 +57,7 @@ struct budget {
 	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
 	double cpu_rate;     /* cpu_ns per nanosecond, of targets that are hardly probed */
 	struct budget_load at_open, at_since;
-	double on_probe_ns, on_cpu_ns; /* while open, of those that were recorded, since then */
+	double on_probe_ns, on_cpu_ns; /* while open, of those that were probed, since then */
 	uint64_t random;	       /* state of the generator */
 };
 

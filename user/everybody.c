@@ -54,6 +54,7 @@ struct everybody {
 	struct known_file *files; /* owned; that were looked at */
 	struct seen *seen;	  /* owned; in the order of their times */
 	size_t seen_cnt, seen_cap;
+	bool overrun; /* there were too many, and that was said */
 };
 
 DEFINE_CLEANUP(everybody, struct everybody, everybody_free)
@@ -73,23 +74,31 @@ void everybody_free(struct everybody *everybody)
 	free(everybody);
 }
 
-/* Is the file of `map` met for the first time? Out of memory: it is, each time. */
-static bool is_new(struct everybody *everybody, const struct procmap *map)
+static struct file_id id_of(const struct procmap *map)
 {
-	const struct file_id id = {map->inode, map->dev_major, map->dev_minor};
+	return (struct file_id){map->inode, map->dev_major, map->dev_minor};
+}
+
+static bool is_known(const struct everybody *everybody, const struct procmap *map)
+{
+	const struct file_id id = id_of(map);
 	struct known_file *file;
 
 	HASH_FIND(hh, everybody->files, &id, sizeof(id), file);
-	if (file)
-		return false;
-	file = calloc(1, sizeof(*file));
+	return file;
+}
+
+/* Out of memory: it will be looked at again, each time. */
+static void remember(struct everybody *everybody, const struct procmap *map)
+{
+	struct known_file *file = calloc(1, sizeof(*file));
+
 	if (!file)
-		return true;
-	file->id = id;
+		return;
+	file->id = id_of(map);
 	HASH_ADD(hh, everybody->files, id, sizeof(file->id), file);
 	if (!file->hh.tbl)
 		free(file);
-	return true;
 }
 
 /* Probes what is new among the files of a process. 0, or -errno of a shortage of ours. */
@@ -106,11 +115,14 @@ static int look_at(struct everybody *everybody, pid_t tgid)
 		struct procmap *map = &maps.maps[i];
 		int err;
 
-		if (!map->exec || !map->inode || !is_new(everybody, map))
+		if (!map->exec || !map->inode || is_known(everybody, map))
 			continue;
 		err = elf_cache_get(session->cache, tgid, map, &map->elf);
 		if (shortage_is(err))
 			return err;
+		/* What cannot be opened, since the process ends for one, is another's as well. */
+		if (!err || err == -ENOEXEC)
+			remember(everybody, map);
 		any |= !err;
 	}
 	if (any && probes_attach_everywhere(&session->probes, tgid, &maps, session->loader))
@@ -143,8 +155,14 @@ int everybody_open(struct session *session, struct everybody **out)
 void everybody_seen(struct everybody *everybody, pid_t tgid)
 {
 	if (everybody->seen_cnt >= SEEN_MAX ||
-	    vec_reserve(&everybody->seen, &everybody->seen_cap, everybody->seen_cnt + 1))
+	    vec_reserve(&everybody->seen, &everybody->seen_cap, everybody->seen_cnt + 1)) {
+		if (!everybody->overrun)
+			log_warn(
+				"programs start faster than heapbpf can look into them; allocators "
+				"that only they bring along are not seen");
+		everybody->overrun = everybody->session->incomplete = true;
 		return;
+	}
 	everybody->seen[everybody->seen_cnt++] =
 		(struct seen){tgid, clock_ns(CLOCK_MONOTONIC) + LOOK_AFTER_NS};
 }

@@ -52,6 +52,13 @@ static void skip_unopened(struct session *session, pid_t tgid, int err)
 	log_warn("process %d cannot be followed: %s", (int)tgid, strerror(-err));
 }
 
+/* It is not recorded, and its probes cost it what they cost. */
+static void pass_over(struct session *session, const struct hb_event *event)
+{
+	loader_ignore(session->loader, (pid_t)event->tgid);
+	bystanders_add(&session->bystanders, (pid_t)event->tgid, event->cpu_ns);
+}
+
 /* With -a it was asked for all of them, before the first probe. */
 static bool may_probe_returns(struct session *session, pid_t tgid)
 {
@@ -170,21 +177,25 @@ void join_announced(struct session *session, const struct hb_event *event)
 		return;
 	err = open_announced(session, event, &target);
 	if (!err && !target->exited && !is_chosen(session, tgid)) {
-		loader_ignore(session->loader, tgid);
+		pass_over(session, event);
 		return;
 	}
 	if (!err && !may_probe_returns(session, tgid)) {
 		join_skip(session, JOIN_SKIP_SECCOMP);
-		loader_ignore(session->loader, tgid);
+		pass_over(session, event);
 		return;
 	}
 	if (!err && parent)
 		err = mappings_inherit(&target->mappings, &parent->mappings);
 	if (err) {
 		skip_unopened(session, tgid, err);
-		loader_ignore(session->loader, tgid);
+		pass_over(session, event);
 		return;
 	}
+	/* It counts from its first probe. */
+	if (event->type == HB_EVENT_JOIN && event->cpu_ns)
+		target->opened_cpu_ns = (double)event->cpu_ns;
+	bystanders_end(&session->bystanders, tgid, 0);
 	target->borrows = event->borrows;
 	take(session, take_ptr(target), event->epoch);
 }

@@ -37,6 +37,7 @@ void session_free(struct session *session)
 	unwind_table_free(session->unwind);
 	symbolizer_free(session->symbolizer);
 	targets_clear(&session->targets);
+	bystanders_clear(&session->bystanders);
 	everybody_free(session->everybody);
 	probes_clear(&session->probes);
 	elf_cache_free(session->cache);
@@ -204,6 +205,8 @@ static void on_event(const struct hb_event *event, void *data)
 			join_announced(session, event);
 		else if (event->type == HB_EVENT_HELD)
 			hold_pass(session, event);
+		else if (event->type == HB_EVENT_EXIT)
+			bystanders_end(&session->bystanders, (pid_t)event->tgid, event->cpu_ns);
 		return;
 	}
 	switch ((enum hb_event_type)event->type) {
@@ -212,6 +215,7 @@ static void on_event(const struct hb_event *event, void *data)
 		break;
 	case HB_EVENT_EXIT:
 		target->end_told = true;
+		target_end_cpu(target, event->cpu_ns);
 		targets_end(&session->targets, target);
 		break;
 	case HB_EVENT_MAPS:

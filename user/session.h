@@ -6,6 +6,7 @@
 #ifndef SESSION_H
 #define SESSION_H
 
+#include "bystanders.h"
 #include "join.h"
 #include "loader.h"
 #include "probes.h"
@@ -37,7 +38,8 @@ struct session {
 	struct targets targets; /* first those of the options, in their order */
 	struct loader_cost cost;
 	struct probes probes;
-	struct everybody *everybody; /* owned; NULL: only the targets are probed */
+	struct everybody *everybody;  /* owned; NULL: only the targets are probed */
+	struct bystanders bystanders; /* owned; who is probed and no target */
 	uint64_t skipped[JOIN_SKIP_CNT];
 	bool holds; /* the first target is a command; held at their beginnings are it and its children */
 	bool ready;	 /* its first image is probed, and waits for hold_release() */

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -428,6 +429,11 @@ double target_cpu_ns(struct target *target)
 		target->cpu_ns =
 			(double)used.tv_sec * 1e9 + (double)used.tv_nsec - target->opened_cpu_ns;
 	return target->cpu_ns;
+}
+
+void target_end_cpu(struct target *target, uint64_t used_ns)
+{
+	target->cpu_ns = fmax(target->cpu_ns, (double)used_ns - target->opened_cpu_ns);
 }
 
 /*

@@ -68,7 +68,7 @@ struct target {
 	size_t file_cnt, file_cap;
 	double cpu_ns;		      /* as of the last target_cpu_ns() */
 	int64_t opened_ns;	      /* of CLOCK_MONOTONIC: when target_open() was called */
-	double opened_cpu_ns;	      /* what it had used until then */
+	double opened_cpu_ns;	      /* what it had used when it was opened, or met a probe */
 	struct profile_memory memory; /* as of the last target_read_memory() */
 	struct heap *heap;	      /* owned; what was counted in windows that are over */
 	struct target *older;	      /* borrowed; had the same number before, or NULL */
@@ -142,6 +142,9 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 
 /* Processor time of all its threads since target_open(), until now or its end; nanoseconds. */
 double target_cpu_ns(struct target *target);
+
+/* It has ended, having used `used_ns` of processor time in all. */
+void target_end_cpu(struct target *target, uint64_t used_ns);
 
 /*
  * Asks the kernel for the memory figures, `elapsed_ns` into the recording; leaves them as they are

@@ -78,15 +78,17 @@ static void read_load(struct windows *windows, struct budget_load *load)
 						loader_spent_ns(&session->cost, windows->counters));
 	memcpy(windows->counters, counters, sizeof(counters));
 	load->probe_ns = windows->spent_ns;
-	load->cpu_ns = -windows->before_ns;
+	load->cpu_ns = bystanders_cpu_ns(&session->bystanders) - windows->before_ns;
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
 		double cpu_ns = target_cpu_ns(target);
 
 		load->cpu_ns += cpu_ns;
-		if (target->in_turn || !session->opts->share)
-			load->recorded_cpu_ns += cpu_ns;
+		if (target->in_turn)
+			load->probed_cpu_ns += cpu_ns;
 	}
+	if (!session->opts->share)
+		load->probed_cpu_ns = load->cpu_ns;
 }
 
 static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
@@ -266,6 +268,7 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	windows->random = opts.seed | 1;
 	if (session->opts->share)
 		loader_choose(session->loader, is_in_turn, &session->targets);
+	windows->before_ns = bystanders_cpu_ns(&session->bystanders);
 	for (size_t i = 0; i < session->targets.cnt; i++)
 		windows->before_ns += target_cpu_ns(session->targets.all[i]);
 	opts.cpu_rate = rate_before(session, start_ns);

@@ -103,6 +103,31 @@ test_number_again() {
 	exact_of "$first"
 }
 
+# Programs that end at once, and are not even chosen, cost what they are hit; what they use counts, too.
+test_budget_beside_short_programs() {
+	local counted made storm
+
+	mkdir prof
+	target paced
+	setsid bash -c 'while :; do bash -c "x=\$(</proc/loadavg)"; done' &
+	storm=$!
+	pids+=("$storm")
+	heapbpf_start -a --comm '^paced$' -t allocs -r 16K --max-overhead 10 -o prof/
+	target_go
+	read -rt 6 <> <(:) || true
+	target_go
+	target_await DONE >ticks
+	heapbpf_stop
+	kill -KILL -- "-$storm"
+	whole
+	says '^recorded: .* all of it would have cost [0-9]{1,2}%' cat out
+	made=$(awk '$1 == "TICKS" { print 100 * $2 }' ticks)
+	counted=$(reader total "prof/heapbpf.paced.$target_pid.pb.gz" alloc_objects)
+	((counted > made * 60 / 100 && counted < made * 150 / 100)) ||
+		fail "$counted allocations by the profile, $made by the target"
+	target_end
+}
+
 # heapbpf allocates like everybody, but is not part of the picture.
 test_not_itself() {
 	mkdir prof

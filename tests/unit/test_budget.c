@@ -140,7 +140,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 		probed_ns = part * probed_ns + probed_calls * COST_NS;
 		out.calls += (1 - part) * calls + probed_calls;
 		load.cpu_ns += (1 - part) * own_ns + probed_ns;
-		load.recorded_cpu_ns += probed_ns;
+		load.probed_cpu_ns += probed_ns;
 		load.probe_ns += probed_calls * COST_NS;
 		raw += probed_calls;
 	}
@@ -345,6 +345,25 @@ TEST(turns_of_some)
 	}
 }
 
+/* Somebody's processor time is not known, who was hit: what that would mean for the others is ignored. */
+TEST(time_that_is_not_known)
+{
+	struct budget_load load = {0};
+	struct budget_step step;
+	struct budget budget;
+	int64_t now = SECOND;
+
+	budget_start(&budget, &(struct budget_opts){.limit = 0.1, .turn_ns = SECOND, .seed = 3},
+		     now);
+	budget_step(&budget, now, &load);
+	budget_opened(&budget, now, &load, 0.5);
+	load = (struct budget_load){
+		.probe_ns = 10 * MS, .cpu_ns = 15 * MS, .probed_cpu_ns = 2 * MS};
+	now = budget_next_ns(&budget);
+	step = budget_step(&budget, now, &load);
+	CHECK(fabs(step.coverage - 0.5) < 1e-9);
+}
+
 /* A scale of what is slowed a little is about right; of what hardly gets on, it may be anything. */
 TEST(scale_errors)
 {
@@ -394,7 +413,7 @@ TEST(no_time_for_the_clock)
 	budget_step(&budget, now, &load);
 	budget_opened(&budget, now, &load, 1);
 	load = (struct budget_load){
-		.probe_ns = 10 * MS, .cpu_ns = 30 * MS, .recorded_cpu_ns = 30 * MS};
+		.probe_ns = 10 * MS, .cpu_ns = 30 * MS, .probed_cpu_ns = 30 * MS};
 	now = budget_next_ns(&budget);
 	step = budget_step(&budget, now, &load);
 	for (int i = 0; i < 20; i++) {
@@ -403,7 +422,7 @@ TEST(no_time_for_the_clock)
 			budget_closed(&budget, now, &load);
 		now = budget_next_ns(&budget);
 		load.cpu_ns += step.open ? 0 : 100 * MS;
-		load.recorded_cpu_ns = load.cpu_ns;
+		load.probed_cpu_ns = load.cpu_ns;
 		if (step.open) {
 			/* A hit was counted, and less than a tick has passed. */
 			budget_opened(&budget, now - 1000, &load, 1);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* In: who meets probes and is not recorded. Out: their processor time. */
+#include "bystanders.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Out of memory: the item stays out (hh.tbl NULL) instead of ending the program. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+struct bystander {
+	UT_hash_handle hh;
+	pid_t tgid;
+	double before_ns; /* processor time until it was added */
+	double cpu_ns;	  /* since then, as of the last look */
+};
+
+void bystanders_clear(struct bystanders *bystanders)
+{
+	struct bystander *bystander, *next;
+
+	HASH_ITER(hh, bystanders->all, bystander, next)
+	{
+		HASH_DEL(bystanders->all, bystander);
+		free(bystander);
+	}
+	*bystanders = (struct bystanders){};
+}
+
+/* What the kernel says of a process that lives; below 0: it does not. */
+static double clock_of(pid_t tgid)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(tgid, &clock) || clock_gettime(clock, &used))
+		return -1;
+	return (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+}
+
+void bystanders_add(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
+{
+	struct bystander *bystander;
+	/* Its number is used again, and nobody told of its end. */
+	bystanders_end(bystanders, tgid, 0);
+	bystander = calloc(1, sizeof(*bystander));
+	if (!bystander)
+		return;
+	bystander->tgid = tgid;
+	bystander->before_ns = used_ns ? (double)used_ns : fmax(clock_of(tgid), 0);
+	HASH_ADD_INT(bystanders->all, tgid, bystander);
+	if (!bystander->hh.tbl)
+		free(bystander);
+}
+
+void bystanders_end(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
+{
+	struct bystander *bystander;
+
+	HASH_FIND_INT(bystanders->all, &tgid, bystander);
+	if (!bystander)
+		return;
+	bystanders->ended_ns += fmax(bystander->cpu_ns, (double)used_ns - bystander->before_ns);
+	HASH_DEL(bystanders->all, bystander);
+	free(bystander);
+}
+
+double bystanders_cpu_ns(struct bystanders *bystanders)
+{
+	double sum_ns = bystanders->ended_ns;
+
+	for (struct bystander *it = bystanders->all; it; it = it->hh.next) {
+		it->cpu_ns = fmax(it->cpu_ns, clock_of(it->tgid) - it->before_ns);
+		sum_ns += it->cpu_ns;
+	}
+	return sum_ns;
+}
