@@ -10,7 +10,7 @@
  * depend on the number of frames.
  */
 #include "unwind.bpf.h"
-#include "cfi_row.h"
+#include "unwind_tables.bpf.h"
 
 /* Nearly always resident; what is not is faulted in, which only a sleepable program can do. */
 static __always_inline long read_stack(void *dst, __u32 len, __u64 addr)
@@ -26,66 +26,6 @@ static __always_inline long read_stack(void *dst, __u32 len, __u64 addr)
 
 /* Walks that may be under way on one CPU: preempted or asleep in a page fault. */
 #define UW_SLOT_CNT 8
-
-/*
- * One array of rows and one of index pages per file, exactly as large as it must be. Sizes and not
- * types: clang 14 leaves a type that only an inner map mentions out of the BTF.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, HB_UW_TABLE_MAX);
-	__type(key, __u32);
-	__array(
-		values, struct {
-			__uint(type, BPF_MAP_TYPE_ARRAY);
-			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
-			__uint(max_entries, 1);
-			__uint(key_size, sizeof(__u32));
-			__uint(value_size, sizeof(struct hb_cfi_row));
-		});
-} uw_rows SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, HB_UW_TABLE_MAX);
-	__type(key, __u32);
-	__array(
-		values, struct {
-			__uint(type, BPF_MAP_TYPE_ARRAY);
-			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
-			__uint(max_entries, 1);
-			__uint(key_size, sizeof(__u32));
-			__uint(value_size, sizeof(struct hb_uw_page));
-		});
-} uw_index SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HB_UW_TABLE_MAX);
-	__type(key, __u32);
-	__type(value, struct hb_uw_table);
-} uw_tables SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HB_UW_BIG_MAX);
-	__type(key, __u32);
-	__type(value, struct hb_cfi_big);
-} uw_big SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HB_UW_MAP_MAX);
-	__type(key, __u32);
-	__type(value, struct hb_uw_map);
-} uw_maps SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, struct hb_uw_proc);
-} uw_procs SEC(".maps");
 
 /*
  * Sized by loader, the value too: it ends with the last frame that hb_config.stack_max allows.
