@@ -13,7 +13,7 @@
 #include "unwind_tables.bpf.h"
 
 /* Nearly always resident; what is not is faulted in, which only a sleepable program can do. */
-static __always_inline long read_stack(void *dst, __u32 len, __u64 addr)
+static __always_inline long read_user(void *dst, __u32 len, __u64 addr)
 {
 	if (!bpf_probe_read_user(dst, len, (void *)addr))
 		return 0;
@@ -21,7 +21,13 @@ static __always_inline long read_stack(void *dst, __u32 len, __u64 addr)
 	return bpf_copy_from_user(dst, len, (void *)addr);
 }
 
-#define HB_UNWIND_READ(dst, len, addr) read_stack(dst, len, addr)
+#define HB_UNWIND_COPY(dst, len, addr) bpf_probe_read_user(dst, len, (void *)(addr))
+#include "unwind_ahead.h"
+
+struct hb_unwind_regs;
+static __always_inline long read_stack(struct hb_unwind_regs *regs, __u64 *dst, __u32 len,
+				       __u64 addr);
+#define HB_UNWIND_READ(regs, dst, len, addr) read_stack(regs, dst, len, addr)
 #include "unwind_step.h"
 
 /* Walks that may be under way on one CPU: preempted or asleep in a page fault. */
@@ -56,6 +62,7 @@ struct uw_walk {
 	struct hb_unwind_regs regs;
 	__u64 trampoline; /* where return probes let functions return to; 0: there are none */
 	__u64 hash;
+	struct hb_unwind_ahead ahead;
 	struct hb_stack stack;
 };
 
@@ -70,6 +77,25 @@ struct {
 struct uw_loop {
 	struct uw_walk *walk;
 };
+
+/* What has not been read ahead, or cannot be. */
+static __noinline long read_stack_anew(struct uw_walk *walk, __u64 *dst, __u32 len, __u64 addr)
+{
+	if (hb_unwind_ahead_fetch(&walk->ahead, dst, len, addr))
+		return 0;
+	return read_user(dst, len, addr);
+}
+
+/* For unwind_step.h; `regs` are those of a walk. */
+static __always_inline long read_stack(struct hb_unwind_regs *regs, __u64 *dst, __u32 len,
+				       __u64 addr)
+{
+	struct uw_walk *walk = container_of(regs, struct uw_walk, regs);
+
+	if (hb_unwind_ahead_take(&walk->ahead, dst, len, addr))
+		return 0;
+	return read_stack_anew(walk, dst, len, addr);
+}
 
 static __always_inline struct uw_walk *claim_walk(void)
 {
@@ -222,7 +248,7 @@ static __noinline bool is_behind_call(struct uw_walk *walk)
 	enum hb_unwind_call call;
 
 	walk->target = 0;
-	if (read_stack(walk->code, sizeof(walk->code), pc - sizeof(walk->code)))
+	if (read_user(walk->code, sizeof(walk->code), pc - sizeof(walk->code)))
 		return false;
 	call = hb_unwind_call_at(walk->code, pc, &walk->target);
 	return call == HB_UNWIND_INDIRECT_CALL ||
@@ -291,14 +317,15 @@ static __always_inline __u32 step(struct uw_walk *walk)
 
 static long walk_frame(__u32 i, struct uw_loop *loop)
 {
-	__u32 next = enter(loop->walk);
+	struct uw_walk *walk = loop->walk;
+	__u32 next = enter(walk);
 
 	(void)i;
 	if (next == HB_UNWIND_ON)
-		next = step(loop->walk);
+		next = step(walk);
 	if (next == HB_UNWIND_ON)
 		return 0;
-	loop->walk->stack.end = next;
+	walk->stack.end = next;
 	return 1;
 }
 
@@ -337,6 +364,7 @@ static __always_inline void init_walk(struct uw_walk *walk, __u64 rbp, __u32 tgi
 	walk->regs.rbp = rbp;
 	walk->regs.rbp_known = 1;
 	walk->regs.exact = 0;
+	walk->ahead.known = 0;
 	walk->trampoline = retprobe_trampoline();
 	walk->hash = hb_config.stack_seed ^ ((__u64)state->epoch << 32 | tgid) * 0x9e3779b97f4a7c15;
 	walk->stack.check = ~walk->hash;

@@ -4,7 +4,8 @@
  * its caller. Pure C without maps or helpers, so that the same text runs in BPF and in host tests.
  *
  * The includer defines before the include
- *   HB_UNWIND_READ(dst, len, addr)   copies len bytes of the target's memory; 0 on success
+ *   HB_UNWIND_READ(regs, dst, len, addr)   copies len (8 or 16) bytes of the target's memory to the
+ *                                          __u64s at dst, within *regs; 0 on success
  */
 #ifndef HB_UNWIND_STEP_H
 #define HB_UNWIND_STEP_H
@@ -13,7 +14,7 @@
 #include "cfi_row.h"
 
 #ifndef HB_UNWIND_READ
-#error "define HB_UNWIND_READ(dst, len, addr) first"
+#error "define HB_UNWIND_READ(regs, dst, len, addr) first"
 #endif
 
 /*
@@ -60,9 +61,9 @@ HB_INLINE __u32 hb_unwind_signal(struct hb_unwind_regs *regs)
 {
 	__u64 gregs = regs->rsp + HB_UNWIND_UCONTEXT_GREGS;
 
-	if (HB_UNWIND_READ(&regs->rbp, sizeof(regs->rbp), gregs + 8 * HB_UNWIND_GREG_RBP) ||
-	    HB_UNWIND_READ(&regs->rsp, sizeof(regs->rsp), gregs + 8 * HB_UNWIND_GREG_RSP) ||
-	    HB_UNWIND_READ(&regs->pc, sizeof(regs->pc), gregs + 8 * HB_UNWIND_GREG_RIP))
+	if (HB_UNWIND_READ(regs, &regs->rbp, sizeof(regs->rbp), gregs + 8 * HB_UNWIND_GREG_RBP) ||
+	    HB_UNWIND_READ(regs, &regs->rsp, sizeof(regs->rsp), gregs + 8 * HB_UNWIND_GREG_RSP) ||
+	    HB_UNWIND_READ(regs, &regs->pc, sizeof(regs->pc), gregs + 8 * HB_UNWIND_GREG_RIP))
 		return HB_LOSS_STACK_READ_FAULT;
 	regs->ra_addr = 0;
 	regs->exact = 1;
@@ -80,19 +81,20 @@ HB_INLINE __u32 hb_unwind_restore(struct hb_unwind_regs *regs, __u64 cfa, __u64 
 		return HB_LOSS_STACK_SP;
 	if (rbp_addr == cfa - 16) {
 		/* The common case: both in one read. */
-		if (HB_UNWIND_READ(regs->frame, sizeof(regs->frame), rbp_addr))
+		if (HB_UNWIND_READ(regs, regs->frame, sizeof(regs->frame), rbp_addr))
 			return HB_LOSS_STACK_READ_FAULT;
 		regs->rbp_known = 1;
 	} else {
-		if (HB_UNWIND_READ(&regs->pc, sizeof(regs->pc), cfa - 8))
-			return HB_LOSS_STACK_READ_FAULT;
+		/* The lower one first: what is above it is read ahead. */
 		if (rbp_addr > 1) {
-			if (HB_UNWIND_READ(&regs->rbp, sizeof(regs->rbp), rbp_addr))
+			if (HB_UNWIND_READ(regs, &regs->rbp, sizeof(regs->rbp), rbp_addr))
 				return HB_LOSS_STACK_READ_FAULT;
 			regs->rbp_known = 1;
 		} else if (rbp_addr == 1) {
 			regs->rbp_known = 0;
 		}
+		if (HB_UNWIND_READ(regs, &regs->pc, sizeof(regs->pc), cfa - 8))
+			return HB_LOSS_STACK_READ_FAULT;
 	}
 	regs->rsp = cfa;
 	regs->ra_addr = cfa - 8;
@@ -140,7 +142,7 @@ HB_INLINE __u32 hb_unwind_apply(struct hb_unwind_regs *regs, __u32 rule)
 	} else if (kind == HB_CFI_DEREF_RBP || kind == HB_CFI_DEREF_RSP) {
 		__u64 at = kind == HB_CFI_DEREF_RBP ? regs->rbp : regs->rsp;
 
-		if (HB_UNWIND_READ(&regs->cfa, sizeof(regs->cfa), at + 8 * (__s64)(__s16)n))
+		if (HB_UNWIND_READ(regs, &regs->cfa, sizeof(regs->cfa), at + 8 * (__s64)(__s16)n))
 			return HB_LOSS_STACK_READ_FAULT;
 		cfa = regs->cfa;
 	} else {
@@ -173,7 +175,7 @@ HB_INLINE __u32 hb_unwind_frame_pointer(struct hb_unwind_regs *regs, int trusted
 		return HB_LOSS_STACK_FP;
 	if (!trusted && (regs->rbp < regs->rsp || regs->rbp - regs->rsp >= HB_UNWIND_FP_REACH))
 		return HB_LOSS_STACK_FP;
-	if (HB_UNWIND_READ(regs->frame, sizeof(regs->frame), at))
+	if (HB_UNWIND_READ(regs, regs->frame, sizeof(regs->frame), at))
 		return HB_LOSS_STACK_READ_FAULT;
 	regs->ra_addr = at + 8;
 	regs->rsp = at + 16;

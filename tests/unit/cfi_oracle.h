@@ -32,7 +32,7 @@ static inline int oracle_read(void *dst, size_t len, uint64_t addr)
 	return 0;
 }
 
-#define HB_UNWIND_READ(dst, len, addr) oracle_read(dst, len, addr)
+#define HB_UNWIND_READ(regs, dst, len, addr) oracle_read(dst, len, addr)
 #include "../../bpf/unwind_step.h"
 
 #define ORACLE_RSP 0x1000000

@@ -18,7 +18,7 @@ static int read_memory(void *dst, size_t len, uint64_t addr)
 	return 0;
 }
 
-#define HB_UNWIND_READ(dst, len, addr) read_memory(dst, len, addr)
+#define HB_UNWIND_READ(regs, dst, len, addr) read_memory(dst, len, addr)
 #include "unwind_step.h"
 
 #define RULE(kind, saved, n) HB_CFI_RULE(HB_CFI_##kind, saved, n)
