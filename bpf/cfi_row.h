@@ -75,10 +75,21 @@ _Static_assert(sizeof(struct hb_cfi_big) == 16, "no padding");
 #define HB_CFI_TABLE_FP 0x1 /* code without CFI keeps frame pointers (Go) */
 
 /*
+ * An element of a file's array of rows: a page of memory, of which such arrays are made anyhow. To
+ * look one up is a call; a search goes on within it for less.
+ */
+#define HB_CFI_CHUNK_SHIFT 9
+#define HB_CFI_CHUNK_ROWS  (1 << HB_CFI_CHUNK_SHIFT)
+struct hb_cfi_chunk {
+	struct hb_cfi_row row[HB_CFI_CHUNK_ROWS];
+};
+_Static_assert(sizeof(struct hb_cfi_chunk) == 4096, "a page");
+
+/*
  * The index: one entry per page of the file from hb_uw_table.first_page on. The row of an offset
  * within the page is one of rows first..last: `first` is the last row at or before the page's
- * first byte, `last` the last one at or before its last byte. Pages are small, since each halving
- * of the rows is a call: 3 of them in LLVM, for an index of an eighth of its rows.
+ * first byte, `last` the last one at or before its last byte. Pages are small, since no processor
+ * foresees which way a halving goes: 3 of them in LLVM, for an index of an eighth of its rows.
  */
 #define HB_UW_PAGE_SHIFT 9
 struct hb_uw_page {

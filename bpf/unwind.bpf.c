@@ -114,8 +114,8 @@ static __always_inline struct uw_walk *claim_walk(void)
 	return NULL;
 }
 
-#define HB_UNWIND_MAP(index)	   bpf_map_lookup_elem(&uw_maps, &index)
-#define HB_UNWIND_ROW(rows, index) bpf_map_lookup_elem(rows, &index)
+#define HB_UNWIND_MAP(index)	     bpf_map_lookup_elem(&uw_maps, &index)
+#define HB_UNWIND_CHUNK(rows, index) bpf_map_lookup_elem(rows, &index)
 #include "unwind_find.h"
 
 /*
@@ -157,11 +157,11 @@ static __always_inline bool find_rule(struct uw_walk *walk, __u64 off)
 	if (off >> 32 || page >= walk->table.page_cnt)
 		return true;
 	index = bpf_map_lookup_elem(&uw_index, &walk->map.table);
-	rows = bpf_map_lookup_elem(&uw_rows, &walk->map.table);
-	if (!index || !rows)
+	if (!index)
 		return false;
 	range = bpf_map_lookup_elem(index, &page);
-	if (!range)
+	rows = bpf_map_lookup_elem(&uw_rows, &walk->map.table);
+	if (!range || !rows)
 		return false;
 	row = hb_unwind_find_row(rows, range, off);
 	if (row) {

@@ -4,8 +4,8 @@
  * of a page. Pure C, so that the same text runs in BPF and in host tests.
  *
  * The includer defines before the include, each giving a pointer or NULL,
- *   HB_UNWIND_MAP(index)        const struct hb_uw_map *, entry of uw_maps
- *   HB_UNWIND_ROW(rows, index)  const struct hb_cfi_row *, entry of one file's rows
+ *   HB_UNWIND_MAP(index)          const struct hb_uw_map *, entry of uw_maps
+ *   HB_UNWIND_CHUNK(rows, index)  const struct hb_cfi_chunk *, entry of one file's rows
  * where index is the name of a __u32 variable.
  */
 #ifndef HB_UNWIND_FIND_H
@@ -14,8 +14,8 @@
 #include "abi.h"
 #include "cfi_row.h"
 
-#if !defined(HB_UNWIND_MAP) || !defined(HB_UNWIND_ROW)
-#error "define HB_UNWIND_MAP(index) and HB_UNWIND_ROW(rows, index) first"
+#if !defined(HB_UNWIND_MAP) || !defined(HB_UNWIND_CHUNK)
+#error "define HB_UNWIND_MAP(index) and HB_UNWIND_CHUNK(rows, index) first"
 #endif
 
 /*
@@ -45,6 +45,24 @@ HB_INLINE const struct hb_uw_map *hb_unwind_find_map(__u32 first, __u32 cnt, __u
 	return map && pc >= map->start && pc < map->end ? map : 0;
 }
 
+/* Where the search among rows is: the chunk that it saw last, which is mostly the next one too. */
+struct hb_unwind_cursor {
+	const struct hb_cfi_chunk *chunk; /* NULL: none yet, or a look-up failed */
+	__u32 number;			  /* of the chunk */
+};
+
+/* Row `index` of one file, or NULL if a look-up failed. */
+HB_INLINE const struct hb_cfi_row *hb_unwind_row(struct hb_unwind_cursor *cursor, void *rows,
+						 __u32 index)
+{
+	__u32 number = index >> HB_CFI_CHUNK_SHIFT;
+
+	if (!cursor->chunk || number != cursor->number)
+		cursor->chunk = HB_UNWIND_CHUNK(rows, number);
+	cursor->number = number;
+	return cursor->chunk ? &cursor->chunk->row[index & (HB_CFI_CHUNK_ROWS - 1)] : 0;
+}
+
 /*
  * The row that rules `off`, given the index entry of its page: the last one at or before it. NULL
  * if there is none, which means a gap, or if a look-up failed.
@@ -53,24 +71,21 @@ HB_INLINE const struct hb_cfi_row *hb_unwind_find_row(void *rows, const struct h
 						      __u32 off)
 {
 	__u32 low = page->first, high = page->last;
-	const struct hb_cfi_row *row, *found = 0;
+	struct hb_unwind_cursor cursor = {0};
+	const struct hb_cfi_row *row;
 
 	for (int i = 0; i < HB_UW_ROW_STEPS && low < high; i++) {
 		__u32 middle = low + (high - low + 1) / 2;
 
-		row = HB_UNWIND_ROW(rows, middle);
+		row = hb_unwind_row(&cursor, rows, middle);
 		if (!row)
 			return 0;
-		if (row->off <= off) {
+		if (row->off <= off)
 			low = middle;
-			found = row;
-		} else {
+		else
 			high = middle - 1;
-		}
 	}
-	if (found)
-		return found;
-	row = HB_UNWIND_ROW(rows, low);
+	row = hb_unwind_row(&cursor, rows, low);
 	return row && row->off <= off ? row : 0;
 }
 

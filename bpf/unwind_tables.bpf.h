@@ -10,7 +10,7 @@
 #include "cfi_row.h"
 
 /*
- * One array of rows and one of index pages per file, exactly as large as it must be. Sizes and not
+ * One array of chunks of rows and one of index pages per file, as large as it must be. Sizes and not
  * types: clang 14 leaves a type that only an inner map mentions out of the BTF.
  */
 struct {
@@ -23,7 +23,7 @@ struct {
 			__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 			__uint(max_entries, 1);
 			__uint(key_size, sizeof(__u32));
-			__uint(value_size, sizeof(struct hb_cfi_row));
+			__uint(value_size, sizeof(struct hb_cfi_chunk));
 		});
 } uw_rows SEC(".maps");
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: the rows of a file. Out: two BPF arrays, filled through a shared mapping, and their place in
- * the outer maps. The arrays are exactly as large as they must be; the kernel pads elements to 8
- * bytes, which is why the structs are that large.
+ * the outer maps. The arrays are as large as they must be, that of rows in whole chunks, whose rest
+ * no index refers to; the kernel pads elements to 8 bytes, which is why the structs are that large.
  */
 #include "unwind_upload.h"
 #include "cfi.h"
@@ -47,16 +47,16 @@ void unwind_pages_fill(const struct hb_cfi_row *rows, size_t row_cnt, struct unw
 	}
 }
 
-/* A new array of `cnt` elements of 8 bytes and its memory; *out is its descriptor. */
-static int make_array(const char *name, size_t cnt, int *out, void **memory)
+/* A new array of `cnt` elements of `size` bytes and its memory; *out is its descriptor. */
+static int make_array(const char *name, size_t size, size_t cnt, int *out, void **memory)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
-	_cleanup_close_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, 4, 8, cnt, &opts);
+	_cleanup_close_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, 4, size, cnt, &opts);
 	void *mapped;
 
 	if (fd < 0)
 		return fd;
-	mapped = mmap(NULL, cnt * 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	mapped = mmap(NULL, cnt * size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mapped == MAP_FAILED)
 		return -errno;
 	*out = take_fd(&fd);
@@ -69,14 +69,15 @@ int unwind_upload(const struct cfi_table *cfi, struct unwind_pages pages, int *r
 {
 	_cleanup_close_ int rows = -1, index = -1;
 	void *memory;
-	int err = make_array("uw_row_array", cfi->row_cnt, &rows, &memory);
+	size_t chunks = (cfi->row_cnt + HB_CFI_CHUNK_ROWS - 1) >> HB_CFI_CHUNK_SHIFT;
+	int err = make_array("uw_row_array", sizeof(struct hb_cfi_chunk), chunks, &rows, &memory);
 
 	if (err)
 		return err;
 	memcpy(memory, cfi->rows, cfi->row_cnt * sizeof(*cfi->rows));
-	munmap(memory, cfi->row_cnt * sizeof(*cfi->rows));
+	munmap(memory, chunks * sizeof(struct hb_cfi_chunk));
 
-	err = make_array("uw_page_array", pages.cnt, &index, &memory);
+	err = make_array("uw_page_array", sizeof(struct hb_uw_page), pages.cnt, &index, &memory);
 	if (err)
 		return err;
 	unwind_pages_fill(cfi->rows, cfi->row_cnt, pages, memory);

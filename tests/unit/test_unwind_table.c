@@ -14,20 +14,23 @@
 #include <fcntl.h>
 
 static const struct hb_uw_map *maps;
-static size_t map_cnt, row_cnt;
+static size_t map_cnt, row_cnt, look_ups;
 
 static const struct hb_uw_map *map_entry(uint32_t index)
 {
 	return index < map_cnt ? &maps[index] : NULL;
 }
 
-static const struct hb_cfi_row *row_entry(const struct hb_cfi_row *rows, uint32_t index)
+static const struct hb_cfi_chunk *chunk_entry(const struct hb_cfi_row *rows, uint32_t index)
 {
-	return index < row_cnt ? &rows[index] : NULL;
+	size_t first = (size_t)index * HB_CFI_CHUNK_ROWS;
+
+	look_ups++;
+	return first < row_cnt ? (const struct hb_cfi_chunk *)&rows[first] : NULL;
 }
 
-#define HB_UNWIND_MAP(index)	   map_entry(index)
-#define HB_UNWIND_ROW(rows, index) row_entry(rows, index)
+#define HB_UNWIND_MAP(index)	     map_entry(index)
+#define HB_UNWIND_CHUNK(rows, index) chunk_entry(rows, index)
 #include "unwind_find.h"
 
 static uint64_t state = 88172645463325252;
@@ -40,6 +43,12 @@ static uint64_t next_random(void)
 	return state >> 11;
 }
 
+/* Then one look-up must do. */
+static int is_in_one_chunk(const struct hb_uw_page *page)
+{
+	return page->first / HB_CFI_CHUNK_ROWS == page->last / HB_CFI_CHUNK_ROWS;
+}
+
 /* What the kernel's side finds for `off`: the same three steps as find_rule(). */
 static uint32_t find_rule(struct hb_cfi_row *rows, struct unwind_pages pages,
 			  const struct hb_uw_page *index, uint32_t off)
@@ -49,7 +58,11 @@ static uint32_t find_rule(struct hb_cfi_row *rows, struct unwind_pages pages,
 
 	if (page >= pages.cnt)
 		return HB_CFI_RULE(HB_CFI_GAP, 0, 0);
+	look_ups = 0;
 	row = hb_unwind_find_row(rows, &index[page], off);
+	/* What chunks are there for; else a rule that no row has. */
+	if (is_in_one_chunk(&index[page]) && look_ups != 1)
+		return ~0u;
 	return row ? row->rule : HB_CFI_RULE(HB_CFI_GAP, 0, 0);
 }
 
