@@ -284,6 +284,12 @@ known() {
 	/usr/bin/python3 "$TESTS/bpf_objects.py" settled "$heapbpf_pid" "$1"
 }
 
+# before_others PID: its threads run before all other work of the machine, which would move what
+# comes by the clock in and out of the windows. Where that is not allowed it remains so.
+before_others() {
+	chrt --all-tasks --fifo --pid 1 "$1" 2>/dev/null || true
+}
+
 # --- profiles --------------------------------------------------------------------------------
 
 # reader COMMAND ARG...: the independent reader of profiles.

@@ -11,12 +11,6 @@ windows() {
 	reader comments "$1" | sed -n 's/^recorded: \([0-9.]*\) of \([0-9.]*\) s in \([0-9]*\) window.*/\1 \2 \3/p'
 }
 
-# before_others PID: its threads run before all other work of the machine, which would move what
-# comes by the clock in and out of the windows. Where that is not allowed it remains so.
-before_others() {
-	chrt --all-tasks --fifo --pid 1 "$1" 2>/dev/null || true
-}
-
 # Slices of a load that comes by the clock, every allocation in them counted: the total is that of all
 # the time, though most of it was not seen.
 check_slices() {

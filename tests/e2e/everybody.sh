@@ -109,10 +109,12 @@ test_budget_beside_short_programs() {
 
 	mkdir prof
 	target paced
-	setsid bash -c 'while :; do bash -c "x=\$(</proc/loadavg)"; done' &
+	setsid bash -c 'while :; do bash -c "x=(x{1..2000})"; done' &
 	storm=$!
 	pids+=("$storm")
 	heapbpf_start -a --comm '^paced$' -t allocs -r 16K --max-overhead 10 -o prof/
+	before_others "$target_pid"
+	before_others "$heapbpf_pid"
 	target_go
 	read -rt 6 <> <(:) || true
 	target_go

@@ -166,7 +166,9 @@ check_share() {
 		pids_of[i]=$target_pid ins[i]=$target_in outs[i]=$target_out
 	done
 	heapbpf_start -p "$(IFS=, && echo "${pids_of[*]}")" --share 2 -t allocs -r 16K -o prof/ "$@"
+	before_others "$heapbpf_pid"
 	for ((i = 0; i < 4; i++)); do
+		before_others "${pids_of[i]}"
 		printf g >&"${ins[i]}"
 	done
 	read -rt 6 <> <(:) || true

@@ -84,6 +84,25 @@ struct setup {
 	double part; /* of the processes, all alike, are recorded at a time; 0: all */
 };
 
+/*
+ * A millisecond of all processes, of which `part` are probed; what that comes to is added to *out and
+ * *load. The calls that were probed.
+ */
+static double live_all(rate_fn *rate, bool busy, double seconds, double part, struct outcome *out,
+		       struct budget_load *load)
+{
+	double own_ns, probed_ns, calls, probed_calls;
+
+	calls = (1 - part) * live(rate, busy, seconds, false, &own_ns);
+	probed_calls = part * live(rate, busy, seconds, true, &probed_ns);
+	probed_ns = part * probed_ns + probed_calls * COST_NS;
+	out->calls += calls + probed_calls;
+	load->cpu_ns += (1 - part) * own_ns + probed_ns;
+	load->probed_cpu_ns += probed_ns;
+	load->probe_ns += probed_calls * COST_NS;
+	return probed_calls;
+}
+
 /* The caller of budget. */
 static struct outcome record(rate_fn *rate, const struct setup *setup)
 {
@@ -105,8 +124,6 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	opts.cpu_rate /= MS;
 	budget_start(&budget, &opts, start);
 	for (int64_t now = start; now < end; now += MS) {
-		double own_ns, calls, probed_ns, probed_calls;
-
 		/* Who puts probes in does nothing else. */
 		if (open_in < 0 && (now >= budget_next_ns(&budget) || now == start)) {
 			struct budget_step step = budget_step(&budget, now, &load);
@@ -129,20 +146,8 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 			budget_opened(&budget, now, &load, part);
 			opened_s = now / 1e9;
 		}
-		calls = live(rate, setup->busy, (now - start) / 1e9, false, &own_ns);
-		if (!budget.opened_ns) {
-			out.calls += calls;
-			load.cpu_ns += own_ns;
-			continue;
-		}
-		probed_calls =
-			part * live(rate, setup->busy, (now - start) / 1e9, true, &probed_ns);
-		probed_ns = part * probed_ns + probed_calls * COST_NS;
-		out.calls += (1 - part) * calls + probed_calls;
-		load.cpu_ns += (1 - part) * own_ns + probed_ns;
-		load.probed_cpu_ns += probed_ns;
-		load.probe_ns += probed_calls * COST_NS;
-		raw += probed_calls;
+		raw += live_all(rate, setup->busy, (now - start) / 1e9, budget.opened_ns ? part : 0,
+				&out, &load);
 	}
 	if (budget.opened_ns) {
 		budget_closed(&budget, end, &load);
