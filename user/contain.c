@@ -48,38 +48,49 @@ void contain_crashes(void)
 	set_handlers(end_by_crash);
 }
 
-static void run_copy(int (*fn)(void *data), void *data, pid_t parent)
+pid_t contain_fork(void)
 {
-	int result;
+	pid_t parent = getpid(), pid = fork();
 
+	if (pid)
+		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(0);
 	set_handlers(SIG_DFL);
-	result = fn(data);
-	fflush(NULL);
-	_exit(RESULT_FIRST + result);
+	return 0;
+}
+
+int contain_wait(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
 }
 
 bool contain_call(int (*fn)(void *data), void *data, int *result)
 {
-	pid_t parent = getpid(), pid;
+	pid_t pid;
 	int status;
 
 	/* Or the copy would write it a second time. */
 	fflush(NULL);
-	pid = fork();
-	if (!pid)
-		run_copy(fn, data, parent);
+	pid = contain_fork();
 	if (pid < 0) {
 		*result = fn(data);
 		return true;
 	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) < RESULT_FIRST)
+	if (!pid) {
+		status = fn(data);
+		fflush(NULL);
+		_exit(RESULT_FIRST + status);
+	}
+	status = contain_wait(pid);
+	if (status < RESULT_FIRST)
 		return false;
-	*result = WEXITSTATUS(status) - RESULT_FIRST;
+	*result = status - RESULT_FIRST;
 	return true;
 }

@@ -7,6 +7,7 @@
 #define CONTAIN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* What fn of contain_call() may return. */
 #define CONTAIN_RESULT_MAX 100
@@ -20,8 +21,17 @@
 bool contain_call(int (*fn)(void *data), void *data, int *result);
 
 /*
+ * fork() of a copy that dies with us, by whatever signal: no handler of ours is called. It ends by
+ * _exit(), and has what stdio had still to write: it must leave that alone.
+ */
+pid_t contain_fork(void);
+
+/* Waits for a copy: its exit status, or -ECHILD if it has none; -errno of waitpid(2). */
+int contain_wait(pid_t pid);
+
+/*
  * From now on a crash of this process is one line and the status of a failure, instead of a word
- * from the shell. Not so in a copy made by contain_call().
+ * from the shell. Not so in a copy made by the functions above.
  */
 void contain_crashes(void);
 
