@@ -35,6 +35,7 @@
 struct unit {
 	Dwarf_Die die;	     /* has the line table */
 	Dwarf_Die functions; /* root of the functions: the split unit if there is one */
+	uint64_t bytes;	     /* of .debug_info */
 	bool has_ranges;
 	bool read, read_deep;
 	Dwarf_Die *dies; /* the functions that `ranges` speaks of */
@@ -112,7 +113,18 @@ static int read_segments(struct debug_index *index)
 	return 0;
 }
 
-static int add_unit(struct debug_index *index, const Dwarf_Die *die)
+/* The length of the unit whose root is `die`, in its section; 0: unknown. */
+static uint64_t unit_bytes(const struct debug_index *index, Dwarf_Die *die)
+{
+	Dwarf_Off start = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
+	size_t header_bytes;
+
+	if (dwarf_nextcu(index->dwarf, start, &next, &header_bytes, NULL, NULL, NULL))
+		return 0;
+	return next - start;
+}
+
+static int add_unit(struct debug_index *index, Dwarf_Die *die)
 {
 	int err = vec_reserve(&index->units, &index->unit_cap, index->unit_cnt + 1);
 	struct unit *unit;
@@ -120,7 +132,7 @@ static int add_unit(struct debug_index *index, const Dwarf_Die *die)
 	if (err)
 		return err;
 	unit = &index->units[index->unit_cnt++];
-	*unit = (struct unit){.die = *die, .functions = *die};
+	*unit = (struct unit){.die = *die, .functions = *die, .bytes = unit_bytes(index, die)};
 	err = add_die_ranges(index, &index->ranges, &unit->die, index->unit_cnt - 1);
 	unit->has_ranges = err > 0;
 	return err < 0 ? err : 0;
@@ -208,9 +220,8 @@ int debug_index_new(struct debug_file *debug, struct debug_index **out)
 	index->debug = debug;
 	index->dwarf = dwarf;
 	err = read_segments(index);
-	if (err)
-		return err;
-	err = read_units(index);
+	if (!err)
+		err = read_units(index);
 	if (err)
 		return err;
 	ranges_finish(&index->ranges);
@@ -433,6 +444,27 @@ static struct debug_frame frame_of(Dwarf_Die *die, struct place place)
 	frame.inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine;
 	frame.entry_vma = frame.inlined ? 0 : entry_of(die);
 	return frame;
+}
+
+bool debug_index_find_unit(const struct debug_index *index, uint64_t vma,
+			   struct debug_index_unit *out)
+{
+	size_t item;
+
+	if (!ranges_find(&index->ranges, vma, &item))
+		return false;
+	*out = (struct debug_index_unit){item, index->units[item].bytes};
+	return true;
+}
+
+uint64_t debug_index_steps(const struct debug_index *index)
+{
+	return index->steps;
+}
+
+void debug_index_add_steps(struct debug_index *index, uint64_t steps)
+{
+	index->steps += steps;
 }
 
 int debug_index_lookup(struct debug_index *index, uint64_t vma,

@@ -35,6 +35,24 @@ int debug_index_new(struct debug_file *debug, struct debug_index **out);
 /* NULL is fine. */
 void debug_index_free(struct debug_index *index);
 
+/* Units are read as a whole. */
+struct debug_index_unit {
+	size_t number;	/* from 0, in the order of the file */
+	uint64_t bytes; /* what it has in .debug_info; 0: unknown */
+};
+
+/* The unit that has `vma`, in *out; false: none, and *out is untouched. Reads nothing. */
+bool debug_index_find_unit(const struct debug_index *index, uint64_t vma,
+			   struct debug_index_unit *out);
+
+/*
+ * DIEs and ranges read so far. There is a limit over the life of an index, so what a copy of this
+ * process read of the file has to be added.
+ */
+uint64_t debug_index_steps(const struct debug_index *index);
+/* See debug_index_steps(). */
+void debug_index_add_steps(struct debug_index *index, uint64_t steps);
+
 /*
  * Fills frames[] with what is at `vma`, innermost first, and returns their number; 0: no unit has
  * the address. The last one is not inlined and may lack both names. -ENOMEM.

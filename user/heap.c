@@ -463,6 +463,9 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	    add_entries(&builder, entries, cnt))
 		return -ENOMEM;
 	round_samples(&profile);
+	err = places_name_files(places);
+	if (err)
+		return err;
 	if (source->owner && (err = places_name_jit(places, source->epoch, source->owner)))
 		return err;
 	if (places_take(places, &profile))

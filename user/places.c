@@ -41,7 +41,8 @@ struct places {
 	struct profile_mapping *mappings;
 	size_t mapping_cnt, mapping_cap;
 	struct profile_location *locations;
-	size_t location_cnt, location_cap;
+	struct symbolize_address *addresses; /* of the locations, where names can be had */
+	size_t location_cnt, location_cap, address_cap;
 };
 
 struct places *places_new(const struct mappings *known, struct symbolizer *symbolizer)
@@ -77,6 +78,7 @@ void places_free(struct places *places)
 	}
 	free(places->mappings);
 	free(places->locations);
+	free(places->addresses);
 	free(places->numbered);
 	free(places);
 }
@@ -130,27 +132,16 @@ static int use_mapping(struct places *places, const struct procmap *map, uint64_
 	return 0;
 }
 
-/* Names an address that `map` holds and notes in its mapping what is known there. */
-static int name_location(struct places *places, const struct procmap *map,
-			 struct profile_location *location)
+/* Where the names at `pc`, which `map` holds, can be had. */
+static struct symbolize_address address_of(const struct places *places, const struct procmap *map,
+					   uint64_t pc)
 {
-	struct profile_mapping *mapping;
-	uint64_t vma;
+	struct symbolize_address address = {0};
 
-	if (!location->mapping || !map->elf || !places->symbolizer ||
-	    !elf_file_off_to_vma(map->elf, location->pc - map->start + map->off, &vma))
-		return 0;
-	if (symbolizer_lookup(places->symbolizer, map->elf, vma, &location->names))
-		return -ENOMEM;
-	mapping = &places->mappings[location->mapping - 1];
-	mapping->has_functions |= location->names.cnt > 0;
-	for (size_t i = 0; i < location->names.cnt; i++) {
-		mapping->has_filenames |= location->names.frames[i].file != NULL;
-		mapping->has_lines |= location->names.frames[i].line != 0;
-	}
-	/* Lines come from DWARF, which tells inline frames, too, where there are any. */
-	mapping->has_inline_frames = mapping->has_lines;
-	return 0;
+	if (map && map->elf && places->symbolizer &&
+	    elf_file_off_to_vma(map->elf, pc - map->start + map->off, &address.vma))
+		address.file = map->elf;
+	return address;
 }
 
 /* Could `map` (NULL: none) be JIT code? It may lie in memory that is shared, and so has an inode. */
@@ -168,12 +159,14 @@ static void find_place(const struct places *places, const struct place_key *key,
 
 /* Appends `location`, known as `key` from now on; its index in *index. */
 static int add_place(struct places *places, const struct place_key *key,
-		     const struct profile_location *location, uint32_t *index)
+		     const struct profile_location *location, struct symbolize_address address,
+		     uint32_t *index)
 {
 	_cleanup_free_ struct place *fresh = calloc(1, sizeof(*fresh));
+	size_t cnt = places->location_cnt + 1;
 
-	if (!fresh ||
-	    vec_reserve(&places->locations, &places->location_cap, places->location_cnt + 1))
+	if (!fresh || vec_reserve(&places->locations, &places->location_cap, cnt) ||
+	    vec_reserve(&places->addresses, &places->address_cap, cnt))
 		return -ENOMEM;
 	fresh->key = *key;
 	fresh->location = (uint32_t)places->location_cnt;
@@ -182,6 +175,7 @@ static int add_place(struct places *places, const struct place_key *key,
 		return -ENOMEM;
 	take_ptr(fresh);
 	*index = (uint32_t)places->location_cnt;
+	places->addresses[places->location_cnt] = address;
 	places->locations[places->location_cnt++] = *location;
 	return 0;
 }
@@ -208,9 +202,7 @@ int places_use_code(struct places *places, struct mappings_state state, uint64_t
 		return 0;
 	}
 	fresh.mapping = key.mapping;
-	if (map && name_location(places, map, &fresh))
-		return -ENOMEM;
-	return add_place(places, &key, &fresh, location);
+	return add_place(places, &key, &fresh, address_of(places, map, pc), location);
 }
 
 int places_use_frame(struct places *places, const struct symbolize_frame *frame, uint32_t *location)
@@ -224,7 +216,43 @@ int places_use_frame(struct places *places, const struct symbolize_frame *frame,
 		*location = known->location;
 		return 0;
 	}
-	return add_place(places, &key, &fresh, location);
+	return add_place(places, &key, &fresh, (struct symbolize_address){0}, location);
+}
+
+/* Names a location and notes in its mapping what is known there. */
+static int name_location(struct places *places, const struct symbolize_address *address,
+			 struct profile_location *location)
+{
+	struct profile_mapping *mapping = &places->mappings[location->mapping - 1];
+	int err = symbolizer_lookup(places->symbolizer, address->file, address->vma,
+				    &location->names);
+
+	if (err)
+		return err;
+	mapping->has_functions |= location->names.cnt > 0;
+	for (size_t i = 0; i < location->names.cnt; i++) {
+		mapping->has_filenames |= location->names.frames[i].file != NULL;
+		mapping->has_lines |= location->names.frames[i].line != 0;
+	}
+	/* Lines come from DWARF, which tells inline frames, too, where there are any. */
+	mapping->has_inline_frames = mapping->has_lines;
+	return 0;
+}
+
+int places_name_files(struct places *places)
+{
+	int err;
+
+	if (places->symbolizer)
+		symbolizer_expect(places->symbolizer, places->addresses, places->location_cnt);
+	for (size_t i = 0; i < places->location_cnt; i++) {
+		if (!places->addresses[i].file)
+			continue;
+		err = name_location(places, &places->addresses[i], &places->locations[i]);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))

@@ -36,9 +36,14 @@ int places_use_frame(struct places *places, const struct symbolize_frame *frame,
 		     uint32_t *location);
 
 /*
- * Names what is in JIT code of the image `epoch`, as the process wrote it down: it is the last one,
- * and the map is its own. To be called once, when all locations are in use. 0, or -ENOMEM, -EMFILE,
+ * Names what is in files. To be called once, when all locations are in use. 0, or -ENOMEM, -EMFILE,
  * -ENFILE.
+ */
+int places_name_files(struct places *places);
+
+/*
+ * Names what is in JIT code of the image `epoch`, as the process wrote it down: it is the last one,
+ * and the map is its own. As above.
  */
 int places_name_jit(struct places *places, uint32_t epoch, const struct perf_map_owner *owner);
 

@@ -3,14 +3,16 @@
  * In: a file and a vma. Out: functions, files and lines, remembered.
  *
  * Joins what debug_index says (from DWARF) with what symbol_index says (from ELF symbols): the
- * latter names what the former does not. Everything of a file is read at its first lookup, the
- * symbols only if they are needed. Names are kept once per symbolizer, with their readable form.
+ * latter names what the former does not. A file is read at its first lookup, its symbols only if
+ * they are needed. Addresses that were expected have been asked for by debug_ahead before, if that
+ * pays. Names are kept once per symbolizer, with their readable form.
  *
  * Must not know where debug information comes from, nor what processes are.
  */
 #include "symbolize.h"
 
 #include "cleanup.h"
+#include "debug_ahead.h"
 #include "debug_file.h"
 #include "debug_index.h"
 #include "demangle.h"
@@ -59,11 +61,21 @@ struct symbolizer {
 	struct text *texts;
 	struct file *files;
 	int shortage; /* -errno: a search for a file's debug information was cut short */
+	struct debug_ahead_share share;
 };
 
 struct symbolizer *symbolizer_new(void)
 {
-	return calloc(1, sizeof(struct symbolizer));
+	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+
+	if (symbolizer)
+		symbolizer->share = debug_ahead_default();
+	return symbolizer;
+}
+
+void symbolizer_set_share(struct symbolizer *symbolizer, unsigned at_once, uint64_t piece_bytes)
+{
+	symbolizer->share = (struct debug_ahead_share){at_once, piece_bytes};
 }
 
 static void file_free(struct file *file)
@@ -166,6 +178,11 @@ static const struct symbol_index *symbols_of(struct file *file)
 		return NULL;
 	}
 	symbol_index_finish(symbols);
+	/* There may be more when libelf has memory again. */
+	if (shortage_seen()) {
+		symbol_index_free(symbols);
+		return NULL;
+	}
 	file->symbols = symbols;
 	return symbols;
 }
@@ -312,22 +329,36 @@ void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *fi
 		symbolizer->shortage = err;
 }
 
-/* Works out what is at `vma`; NULL if out of memory. */
-static struct answer *answer_new(struct symbolizer *symbolizer, struct file *file, uint64_t vma)
+/*
+ * Reads the index of the file, if that is yet to be done. A shortage in the middle of it is no
+ * matter of one lookup: what libdw could not read it takes for missing from then on.
+ */
+static int read_index(struct symbolizer *symbolizer, struct file *file)
 {
-	struct debug_frame frames[DEBUG_INDEX_FRAMES_MAX];
-	_cleanup_free_ struct answer *answer = NULL;
-	int cnt = 0;
+	int err;
 
-	if (!file->index_read && debug_index_new(file->debug, &file->index))
-		return NULL;
+	if (file->index_read)
+		return 0;
 	file->index_read = true;
-	if (file->index)
-		cnt = debug_index_lookup(file->index, vma, frames);
-	if (cnt < 0)
-		return NULL;
-	if (!cnt)
-		frames[cnt++] = (struct debug_frame){0};
+	err = debug_index_new(file->debug, &file->index);
+	if (shortage_seen())
+		err = shortage_seen();
+	if (err)
+		symbolizer->shortage = err;
+	return err;
+}
+
+/* The answer at `vma`, where DWARF has `frames`; NULL if out of memory. */
+static struct answer *answer_new(struct symbolizer *symbolizer, struct file *file, uint64_t vma,
+				 const struct debug_frame *frames, int cnt)
+{
+	static const struct debug_frame unknown;
+	_cleanup_free_ struct answer *answer = NULL;
+
+	if (!cnt) {
+		frames = &unknown;
+		cnt = 1;
+	}
 	answer = malloc(sizeof(*answer) + cnt * sizeof(answer->frames[0]));
 	if (!answer)
 		return NULL;
@@ -344,13 +375,34 @@ static struct answer *answer_new(struct symbolizer *symbolizer, struct file *fil
 	return take_ptr(answer);
 }
 
+/* Remembers what is at `vma`, where DWARF has `frames`; NULL if out of memory. */
+static const struct answer *remember(struct symbolizer *symbolizer, struct file *file, uint64_t vma,
+				     const struct debug_frame *frames, int cnt)
+{
+	_cleanup_free_ struct answer *answer = answer_new(symbolizer, file, vma, frames, cnt);
+
+	if (!answer)
+		return NULL;
+	HASH_ADD(hh, file->answers, vma, sizeof(vma), answer);
+	return answer->hh.tbl ? take_ptr(answer) : NULL;
+}
+
+static const struct answer *find_answer(const struct file *file, uint64_t vma)
+{
+	struct answer *answer;
+
+	HASH_FIND(hh, file->answers, &vma, sizeof(vma), answer);
+	return answer;
+}
+
 /* symbolizer_lookup() without its view on what libelf and libdw keep back. */
 static int lookup(struct symbolizer *symbolizer, const struct elf_file *elf, uint64_t vma,
 		  struct symbolize_result *out)
 {
+	struct debug_frame frames[DEBUG_INDEX_FRAMES_MAX];
 	struct file *file = find_file(symbolizer, elf);
-	struct answer *answer;
-	int err;
+	const struct answer *answer;
+	int err, cnt = 0;
 
 	if (!file) {
 		err = add_file(symbolizer, elf, -1);
@@ -358,17 +410,17 @@ static int lookup(struct symbolizer *symbolizer, const struct elf_file *elf, uin
 			return err;
 		file = find_file(symbolizer, elf);
 	}
-	HASH_FIND(hh, file->answers, &vma, sizeof(vma), answer);
+	answer = find_answer(file, vma);
 	if (!answer) {
-		answer = answer_new(symbolizer, file, vma);
-		if (!answer)
-			return -ENOMEM;
-		HASH_ADD(hh, file->answers, vma, sizeof(vma), answer);
-		if (!answer->hh.tbl) {
-			free(answer);
-			return -ENOMEM;
-		}
+		err = read_index(symbolizer, file);
+		if (err)
+			return err;
+		if (file->index)
+			cnt = debug_index_lookup(file->index, vma, frames);
+		answer = cnt < 0 ? NULL : remember(symbolizer, file, vma, frames, cnt);
 	}
+	if (!answer)
+		return -ENOMEM;
 	out->frames = answer->frames;
 	out->cnt = answer->cnt;
 	return 0;
@@ -385,6 +437,49 @@ int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *elf,
 	err = lookup(symbolizer, elf, vma, out);
 	shortage = shortage_seen();
 	return shortage ? shortage : err;
+}
+
+/* What is to be looked up ahead. */
+struct expected {
+	struct symbolizer *symbolizer;
+	struct debug_ahead_item *items;
+	struct file **files; /* of the items */
+	size_t cnt;
+};
+
+/* What fails here fails once more, and counts, when the address is looked up. */
+static void take_expected(size_t item, const struct debug_frame *frames, int cnt, void *expected_)
+{
+	const struct expected *expected = expected_;
+	struct file *file = expected->files[item];
+	uint64_t vma = expected->items[item].vma;
+
+	shortage_watch();
+	if (!find_answer(file, vma))
+		remember(expected->symbolizer, file, vma, frames, cnt);
+}
+
+void symbolizer_expect(struct symbolizer *symbolizer, const struct symbolize_address *addresses,
+		       size_t cnt)
+{
+	_cleanup_free_ struct debug_ahead_item *items = calloc(cnt + 1, sizeof(*items));
+	_cleanup_free_ struct file **files = calloc(cnt + 1, sizeof(struct file *));
+	struct expected expected = {.symbolizer = symbolizer, .items = items, .files = files};
+
+	for (size_t i = 0; items && files && i < cnt; i++) {
+		struct file *file = find_file(symbolizer, addresses[i].file);
+
+		if (!file || find_answer(file, addresses[i].vma))
+			continue;
+		shortage_watch();
+		if (read_index(symbolizer, file))
+			return;
+		if (!file->index)
+			continue;
+		items[expected.cnt] = (struct debug_ahead_item){file->index, addresses[i].vma};
+		files[expected.cnt++] = file;
+	}
+	debug_ahead(items, expected.cnt, symbolizer->share, take_expected, &expected);
 }
 
 int symbolizer_name(struct symbolizer *symbolizer, const char *name, struct symbolize_result *out)

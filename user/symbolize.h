@@ -49,9 +49,30 @@ void symbolizer_free(struct symbolizer *symbolizer);
  */
 void symbolizer_prepare(struct symbolizer *symbolizer, const struct elf_file *file, int root_fd);
 
+/* An address in a file. */
+struct symbolize_address {
+	const struct elf_file *file; /* NULL: of none */
+	uint64_t vma;
+};
+
+/*
+ * Says which addresses will be looked up next. Where that is much work, it is done now, by several
+ * processes, and the lookups find it done; else, and where it fails, nothing happens and they do it
+ * one by one, with the same answers. Of use for files that are prepared.
+ */
+void symbolizer_expect(struct symbolizer *symbolizer, const struct symbolize_address *addresses,
+		       size_t cnt);
+
+/*
+ * What is much: `at_once` processes (1 to COPIES_MAX), each for so many bytes of debug information.
+ * By default as it pays on this machine.
+ */
+void symbolizer_set_share(struct symbolizer *symbolizer, unsigned at_once, uint64_t piece_bytes);
+
 /*
  * What is at `vma` of `file` (pass return address - 1 for callers). Remembered per (file, vma).
- * 0 with *out (cnt 0: unknown), or -ENOMEM, -EMFILE, -ENFILE: an answer might lack something.
+ * 0 with *out (cnt 0: unknown), or -ENOMEM, -EMFILE, -ENFILE: an answer might lack something. If what
+ * we lack keeps us from reading the debug information of a file, each later lookup says so.
  */
 int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,
 		      struct symbolize_result *out);

@@ -66,6 +66,28 @@ static struct elf_file *open_image(bool with_id)
 	return file;
 }
 
+/* What is asked for next; the places', while they name. */
+static const struct symbolize_address *expected;
+static size_t expected_cnt;
+
+void symbolizer_expect(struct symbolizer *symbolizer, const struct symbolize_address *addresses,
+		       size_t cnt)
+{
+	if (symbolizer != SYMBOLIZER)
+		abort();
+	expected = addresses;
+	expected_cnt = cnt;
+}
+
+/* Nothing is looked up by surprise. */
+static bool was_expected(const struct elf_file *file, uint64_t vma)
+{
+	for (size_t i = 0; i < expected_cnt; i++)
+		if (expected[i].file == file && expected[i].vma == vma)
+			return true;
+	return false;
+}
+
 int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,
 		      struct symbolize_result *out)
 {
@@ -73,7 +95,7 @@ int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file
 	static char names[0x10000][8];
 	size_t n = (vma - VMA_OFF) / 16;
 
-	if (symbolizer != SYMBOLIZER || file == NULL || n >= 0x10000)
+	if (symbolizer != SYMBOLIZER || file == NULL || n >= 0x10000 || !was_expected(file, vma))
 		abort();
 	*out = (struct symbolize_result){NULL, 0};
 	if (vma - VMA_OFF >= NAMELESS_OFF)
