@@ -402,7 +402,14 @@ mistakes() {
 	else
 		reader valid p.pb.gz 2>&1 || true
 		[[ $1 != whole || ! -e truth ]] || reader compare --only truth p.pb.gz 2>&1 || true
+		[[ $1 != whole || ! -e names ]] || names_of_all | diff names - || true
 	fi
+}
+
+# Function, file and line of every frame of `p.pb.gz`.
+names_of_all() {
+	reader stacks p.pb.gz
+	reader lines p.pb.gz | sort
 }
 
 # What is wrong with the outcome of the last attempt, if anything: it is a whole and true profile, or
@@ -456,10 +463,9 @@ spread() {
 }
 
 # The first allocation on each path of calls fails: ours, or one of a library.
-test_allocation_fails() {
+allocations_fail() {
 	local total n
 
-	target rounds
 	: >faults
 	attempt env "LD_PRELOAD=$TARGETS/fault_malloc" FAULT_COUNT=count
 	whole
@@ -470,6 +476,11 @@ test_allocation_fails() {
 	done
 	no_faults
 	target_step
+}
+
+test_allocation_fails() {
+	target rounds
+	allocations_fail
 }
 
 # System calls and how they may fail. Not: calls that only clean up, and those of which a failure is
@@ -489,6 +500,7 @@ syscall_faults=(
 	"openat2 EMFILE EAGAIN ENOSYS"
 	"perf_event_open EACCES EMFILE"
 	"pidfd_open EMFILE ENOMEM"
+	"pipe2 EMFILE"
 	"poll EINTR ENOMEM"
 	"pread64 EINTR EIO SHORT"
 	"read EINTR EIO SHORT"
@@ -500,12 +512,14 @@ syscall_faults=(
 	"write EINTR ENOSPC SHORT"
 )
 
-# Each call with each of its failures and its numbers (without `all` some), one a line.
+# list_syscall_faults [CALL...]: each call (or these) with each of its failures and its numbers (without
+# `all` some), one a line.
 list_syscall_faults() {
 	local row call errors error count n some=5
 
 	for row in "${syscall_faults[@]}"; do
 		read -r call errors <<<"$row"
+		(($# == 0)) || [[ " $* " == *" $call "* ]] || continue
 		count=$(sed -n "s/^$call //p" count)
 		[[ ${HB_FAULTS:-} != all ]] || some=$count
 		for error in $errors; do
@@ -516,15 +530,14 @@ list_syscall_faults() {
 	done
 }
 
-# What heapbpf asks of the kernel is refused once.
-test_system_call_fails() {
+# system_calls_fail [CALL...]: what heapbpf asks of the kernel (or these calls) is refused once.
+system_calls_fail() {
 	local i faults call n error
 
-	target rounds
 	: >faults
 	attempt "$TARGETS/fault_syscall" count count
 	whole
-	mapfile -t faults < <(list_syscall_faults)
+	mapfile -t faults < <(list_syscall_faults "$@")
 	for i in $(spread "${#faults[@]}"); do
 		read -r call n error <<<"${faults[i - 1]}"
 		attempt "$TARGETS/fault_syscall" "$call" "$n" "$error"
@@ -532,6 +545,85 @@ test_system_call_fails() {
 	done
 	no_faults
 	target_step
+}
+
+test_system_call_fails() {
+	target rounds
+	system_calls_fail
+}
+
+# --- names that copies read ----------------------------------------------------------------------
+
+# A program with 43 MB of debug information, and its profile when nothing fails: that all addresses are
+# named as one process names them is in the unit tests.
+large_program() {
+	local unit
+
+	need cc
+	awk 'BEGIN { for (i = 0; i < 60000; i++) printf \
+		"struct type_%d { int a[%d]; struct type_%d *b; char *c; long d; };\n", i, i + 1, i }' >types.h
+	cat >unit.c <<-'END'
+		#include "types.h"
+		#include <stdlib.h>
+		static inline __attribute__((always_inline)) void *inner(size_t bytes)
+		{
+			void *p = malloc(bytes);
+			__asm__ volatile("" : : "r"(p) : "memory");
+			return p;
+		}
+		__attribute__((noinline)) void *take_0(size_t bytes)
+		{
+			void *p = inner(bytes);
+			__asm__ volatile("" : : "r"(p) : "memory");
+			return p;
+		}
+	END
+	cat >main.c <<-'END'
+		#include "truth.h"
+		typedef void *take(size_t bytes);
+		take take_0, take_1, take_2, take_3, take_4, take_5, take_6, take_7;
+		static take *const takes[] = {take_0, take_1, take_2, take_3, take_4, take_5, take_6, take_7};
+		int main(void)
+		{
+			static void *kept[8];
+
+			await("READY");
+			for (;;) {
+				for (int i = 0; i < 8; i++) {
+					free(kept[i]);
+					kept[i] = takes[i](100 + i);
+				}
+				for (int i = 0; i < 8; i++)
+					say("SITE take_%d 1 %d 1 %d\n", i, 100 + i, 100 + i);
+				await("DONE");
+			}
+		}
+	END
+	cc -S -g -O2 -fno-builtin -fno-eliminate-unused-debug-types unit.c
+	for unit in 0 1 2 3 4 5 6 7; do
+		sed "s/take_0/take_$unit/g" unit.s >"unit.$unit.s"
+	done
+	cc -g -O2 -fno-builtin "-I$TESTS/targets" -o large main.c unit.?.s
+	rm unit.?.s
+	target_exec ./large
+	attempt env
+	whole
+	names_of_all >names
+	matches "$(<names)" 'inner;take_5;main;' "names"
+	matches "$(<names)" 'inner [^ ]*unit.c 5 3' "names"
+	matches "$(<names)" 'take_5 [^ ]*unit.c 11 9' "names"
+}
+
+# Whether they come from copies or, since those fail, from the process that wants them: the same.
+test_allocation_of_copies_fails() {
+	large_program
+	HB_FAULTS=${HB_FAULTS:-40} allocations_fail
+}
+
+test_system_call_of_copies_fails() {
+	large_program
+	HB_FAULTS=all system_calls_fail clone pipe2
+	system_calls_fail poll read wait4
 }
 
 e2e_main "$@"

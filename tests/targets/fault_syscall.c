@@ -58,6 +58,7 @@ static struct call {
 	{"openat2", SYS_openat2, false, 0},
 	{"perf_event_open", SYS_perf_event_open, false, 0},
 	{"pidfd_open", SYS_pidfd_open, false, 0},
+	{"pipe2", SYS_pipe2, false, 0},
 	{"poll", SYS_poll, false, 0},
 	{"pread64", SYS_pread64, true, 0},
 	{"read", SYS_read, true, 0},
