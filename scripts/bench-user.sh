@@ -73,7 +73,7 @@ make_large() {
 	rm -f unit.*.o
 }
 
-# Milliseconds from Ctrl-C to the end, and memory.
+# Seconds from Ctrl-C to the end, and the memory of the largest of the processes that heapbpf is then.
 finish_large() {
 	local start
 
@@ -105,6 +105,6 @@ done
 bench_header "$rounds"
 printf '\nWhile it records, %.0f samples a second: %.2f %% of a processor, %.0f MB.\n' \
 	"$(script_median record.samples)" "$(script_median record.percent)" "$(script_median record.mb)"
-printf 'From Ctrl-C to the file, %.0f stacks, %.1f GB of debug information: %.2f s, %.0f MB.\n' \
+printf 'From Ctrl-C to the file, %.0f stacks, %.1f GB of debug information: %.2f s, %.0f MB in the largest process.\n' \
 	"$(script_median finish.stacks)" "$(stat -L -c %s large | awk '{ print $1 / 1e9 }')" \
 	"$(script_median finish.s)" "$(script_median finish.mb)"
