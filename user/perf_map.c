@@ -292,7 +292,7 @@ int perf_map_read(int fd, struct perf_map_code *all, size_t cnt, size_t *malform
 	_cleanup_free_ struct reader *reader = NULL;
 	struct codes codes = {.all = all, .cnt = cnt, .left = cnt, .next = next};
 	struct entry entry;
-	struct line line;
+	struct line line = {0};
 	int err;
 
 	*malformed = 0;
