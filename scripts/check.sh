@@ -14,6 +14,7 @@ give_back() {
 }
 trap give_back EXIT
 
+export WERROR=-Werror
 scripts/install-deps.sh --dev
 make -s -j"$(nproc)"
 scripts/lint.sh
