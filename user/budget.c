@@ -271,11 +271,17 @@ static double work_seen(const struct budget *budget, double part, int64_t now_ns
 
 	if (part <= 0 || part >= 1 || budget->part_ns <= 0)
 		return part;
-	if (outside_own_ns > 0 && outside_ns > 0)
-		speed = own_ns / budget->part_ns / (outside_own_ns / outside_ns);
 	/* Nothing can be told of less than a tick of the processor time clock, or if it lacks some. */
 	if (budget->on_probe_ns > (1 + 2 * COST_ERROR) * budget->on_cpu_ns)
 		return part;
+	if (outside_own_ns > 0 && outside_ns > 0) {
+		double alike_ns = outside_own_ns / outside_ns * budget->part_ns;
+
+		/* As much as outside, for all that is known of the cost: the target waits at times. */
+		if (fabs(own_ns - alike_ns) <= COST_ERROR * budget->on_probe_ns)
+			return part;
+		speed = own_ns / alike_ns;
+	}
 	speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
 	speed = fmin(speed, 1);
 	return part * speed / (part * speed + 1 - part);
