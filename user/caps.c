@@ -11,6 +11,7 @@
 #include "privilege.h"
 #include "sandbox.h"
 #include "self_probe.h"
+#include "shortage.h"
 #include "uprobe_request.h"
 
 #include <bpf/libbpf.h>
@@ -167,11 +168,16 @@ static int explain(int err)
 					"(ulimit -l) too small for this kernel");
 	/* The file is there; this is how libbpf says that it could not hold it. */
 	if (err == -ESRCH)
-		return log_fail(ENOMEM, "cannot load /sys/kernel/btf/vmlinux");
-	/* EINVAL is how a verifier calls what it does not know. */
+		return log_fail(0, "cannot load /sys/kernel/btf/vmlinux; are memory or descriptors "
+				   "(ulimit -n) short?");
+	/*
+	 * EINVAL is how a verifier calls what it does not know. libbpf takes a trial that it had no
+	 * memory for as one that failed.
+	 */
 	return log_fail(err == -EINVAL ? EOPNOTSUPP : -err,
 			"cannot use sleepable uprobes with bpf_loop on kernel %s; "
-			"heapbpf needs 6.1 or newer with CONFIG_UPROBES and CONFIG_BPF_SYSCALL",
+			"heapbpf needs 6.1 or newer with CONFIG_UPROBES and CONFIG_BPF_SYSCALL, "
+			"and free memory",
 			name.release);
 }
 
@@ -244,7 +250,7 @@ int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out)
 	return 0;
 }
 
-/* The Seccomp field of /proc/TGID/status; -1 if unknown, which is not safe. */
+/* The Seccomp field of /proc/TGID/status; -1: unknown, which is not safe; -errno of a shortage. */
 static int seccomp_mode(pid_t tgid)
 {
 	FILE *file _cleanup_file_ = NULL;
@@ -253,6 +259,8 @@ static int seccomp_mode(pid_t tgid)
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tgid);
 	file = fopen(path, "re");
+	if (!file && shortage_is(-errno))
+		return -errno;
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "Seccomp: %d", &mode) == 1)
 			break;
@@ -277,14 +285,48 @@ static int arm_return(pid_t child, void *data)
 				&point, 1);
 }
 
-bool caps_return_probes_safe_everywhere(void)
+static int return_probes_everywhere(void)
 {
 	struct trial *trial _cleanup_(cleanup_trial) = NULL;
 
-	return sandbox_survives(arm_return, &trial, self_probe_call);
+	return sandbox_try(arm_return, &trial, self_probe_call);
 }
 
-bool caps_return_probes_safe(pid_t tgid)
+int caps_return_probes(pid_t tgid)
 {
-	return seccomp_mode(tgid) == 0 || caps_return_probes_safe_everywhere();
+	int mode = seccomp_mode(tgid);
+
+	if (shortage_is(mode))
+		return mode;
+	return mode ? return_probes_everywhere() : 0;
+}
+
+int caps_check_returns(pid_t tgid)
+{
+	int err = caps_return_probes(tgid);
+
+	if (err == -EOPNOTSUPP)
+		return log_fail(0,
+				"process %d runs under seccomp and this kernel kills such a "
+				"process at a return probe (CVE-2025-21834); use -t allocs",
+				(int)tgid);
+	if (err)
+		return log_fail(-err,
+				"cannot find out whether return probes would harm process %d; try "
+				"again, or use -t allocs",
+				(int)tgid);
+	return 0;
+}
+
+int caps_check_returns_everywhere(void)
+{
+	int err = return_probes_everywhere();
+
+	if (err == -EOPNOTSUPP)
+		return log_fail(0, "this kernel kills processes under seccomp at a return probe "
+				   "(CVE-2025-21834), and -a would probe them, too; use -t allocs");
+	if (err)
+		return log_fail(-err, "cannot find out whether return probes would harm processes "
+				      "under seccomp; try again, or use -t allocs");
+	return 0;
 }

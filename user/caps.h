@@ -33,11 +33,14 @@ int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out);
  * May return probes be used on `tgid`? Some kernels (6.11 to 6.12.13 and 6.13 to 6.13.2 upstream)
  * kill a process under seccomp at its first return probe (CVE-2025-21834). For such a process it is
  * tried on a sandboxed child of our own, since a distribution's kernel may carry the fix under any
- * number. Also false if that cannot be tried.
+ * number. 0: they may; -EOPNOTSUPP: this kernel kills it; -errno: that cannot be tried. Not logged.
  */
-bool caps_return_probes_safe(pid_t tgid);
+int caps_return_probes(pid_t tgid);
 
-/* The same of any process there is or will be, sandboxed ones among them. */
-bool caps_return_probes_safe_everywhere(void);
+/* The same, logged. */
+int caps_check_returns(pid_t tgid);
+
+/* The same of any process there is or will be, sandboxed ones among them; logged. */
+int caps_check_returns_everywhere(void);
 
 #endif

@@ -104,7 +104,7 @@ static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf
 		return OPTS_EXIT_FAILED;
 	}
 	printf("process %d (%s)\n", (int)tgid, target->comm);
-	if (probes->track_live && !caps_return_probes_safe(tgid))
+	if (probes->track_live && caps_return_probes(tgid))
 		printf("  return probes are unsafe here (CVE-2025-21834); only -t allocs works\n");
 	return show_files(target, probes) ? OPTS_EXIT_FAILED : OPTS_EXIT_WHOLE;
 }

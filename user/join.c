@@ -59,12 +59,22 @@ static void pass_over(struct session *session, const struct hb_event *event)
 	bystanders_add(&session->bystanders, (pid_t)event->tgid, event->cpu_ns);
 }
 
-/* With -a it was asked for all of them, before the first probe. */
+/*
+ * May the process be probed as it is asked for? With -a it was asked for all of them, before the
+ * first probe. False: it is counted.
+ */
 static bool may_probe_returns(struct session *session, pid_t tgid)
 {
+	int err;
+
 	if (!session->track_live || session->everybody)
 		return true;
-	return caps_return_probes_safe(tgid);
+	err = caps_return_probes(tgid);
+	if (err == -EOPNOTSUPP)
+		join_skip(session, JOIN_SKIP_SECCOMP);
+	else if (err)
+		skip_unopened(session, tgid, err);
+	return !err;
 }
 
 /* Makes `target` one of the session's; it is taken, or freed. */
@@ -108,10 +118,8 @@ static struct target *join(struct session *session, pid_t tgid)
 		skip_unopened(session, tgid, err);
 		return NULL;
 	}
-	if (!may_probe_returns(session, tgid)) {
-		join_skip(session, JOIN_SKIP_SECCOMP);
+	if (!may_probe_returns(session, tgid))
 		return NULL;
-	}
 	epoch = follow(session, tgid);
 	return epoch ? take(session, take_ptr(target), epoch) : NULL;
 }
@@ -181,7 +189,6 @@ void join_announced(struct session *session, const struct hb_event *event)
 		return;
 	}
 	if (!err && !may_probe_returns(session, tgid)) {
-		join_skip(session, JOIN_SKIP_SECCOMP);
 		pass_over(session, event);
 		return;
 	}

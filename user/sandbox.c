@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: something to do. Out: did a process under seccomp survive it. The child lives for
+ * In: something to do. Out: does a process under seccomp survive it. The child lives for
  * milliseconds and dies with us.
  */
 #include "sandbox.h"
@@ -8,18 +8,43 @@
 #include "cleanup.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#define ALLOW(name)                                                                                \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                     \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/*
+ * From now on any system call but these kills. By a filter, since strict mode is refused where we run
+ * under a filter ourselves, as in a container. 0, or -1 with errno set.
+ */
+static int enter(void)
+{
+	static struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(read),
+		ALLOW(exit),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = {ARRAY_CNT(filter), filter};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
 
 /* The child: waits for a byte, acts, exits. Anything else kills it. */
 static void be_child(int go_fd, void (*act)(void))
 {
 	char byte;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || enter())
 		_exit(1);
 	if (read(go_fd, &byte, 1) == 1) {
 		act();
@@ -29,25 +54,39 @@ static void be_child(int go_fd, void (*act)(void))
 	syscall(SYS_exit, 1);
 }
 
-bool sandbox_survives(int (*arm)(pid_t child, void *data), void *data, void (*act)(void))
+/* How the child ended: 0, -EOPNOTSUPP if it was killed, -errno. */
+static int wait_for(pid_t child)
 {
-	int go[2], status = -1;
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (WIFSIGNALED(status))
+		return -EOPNOTSUPP;
+	return WEXITSTATUS(status) ? -EIO : 0;
+}
+
+int sandbox_try(int (*arm)(pid_t child, void *data), void *data, void (*act)(void))
+{
+	int go[2], err, end;
 	pid_t child;
 
 	if (pipe(go))
-		return false;
+		return -errno;
 	child = fork();
 	if (!child) {
 		close(go[1]);
 		be_child(go[0], act);
 	}
+	err = child < 0 ? -errno : 0;
 	close(go[0]);
-	/* Closing the pipe without a byte ends the child, too. */
-	if (child > 0 && !arm(child, data) && write(go[1], "g", 1) != 1)
-		status = -1;
+	if (!err)
+		err = arm(child, data);
+	if (!err && write(go[1], "g", 1) != 1)
+		err = -errno;
+	/* Without a byte this ends the child, too. */
 	close(go[1]);
-	while (child > 0 && waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+	end = child < 0 ? 0 : wait_for(child);
+	return err ? err : end;
 }

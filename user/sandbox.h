@@ -5,14 +5,13 @@
 #ifndef SANDBOX_H
 #define SANDBOX_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 /*
- * Makes a child that may only read, write and exit (SECCOMP_MODE_STRICT), calls arm(child, data),
- * and lets the child call act(). True if the child lived through it; false if it was killed, if arm
- * did not return 0, or if there is no such child. act must need no system call.
+ * Makes a child that may only read and exit, calls arm(child, data), which returns 0 or -errno, and
+ * lets the child call act(), which must need no system call. 0: the child lived through it;
+ * -EOPNOTSUPP: it was killed; -errno of arm() or of what else it could not be tried for.
  */
-bool sandbox_survives(int (*arm)(pid_t child, void *data), void *data, void (*act)(void));
+int sandbox_try(int (*arm)(pid_t child, void *data), void *data, void (*act)(void));
 
 #endif

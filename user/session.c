@@ -336,14 +336,10 @@ static int open_targets(struct session *session)
 		}
 		/* The name of a command that has yet to be executed is not the file's. */
 		err = session->holds ? 0 : output_check(opts, target);
+		if (!err && session->track_live)
+			err = caps_check_returns(target->tgid);
 		if (err)
 			return err;
-		if (session->track_live && !caps_return_probes_safe(target->tgid))
-			return log_fail(
-				0,
-				"process %d runs under seccomp and this kernel kills such a "
-				"process at a return probe (CVE-2025-21834); use -t allocs",
-				(int)target->tgid);
 	}
 	return 0;
 }
@@ -433,10 +429,10 @@ static int open_chosen(struct session *session)
 
 	if (err)
 		return err;
-	if (session->opts->everybody && session->track_live &&
-	    !caps_return_probes_safe_everywhere())
-		return log_fail(0, "this kernel kills processes under seccomp at a return probe "
-				   "(CVE-2025-21834), and -a would probe them, too; use -t allocs");
+	if (session->opts->everybody && session->track_live)
+		err = caps_check_returns_everywhere();
+	if (err)
+		return err;
 	if (session->opts->everybody)
 		return everybody_open(session, &session->everybody);
 	err = join_chosen(session);

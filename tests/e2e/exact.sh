@@ -33,6 +33,17 @@ for tier in session multi perf; do
 	done
 done
 
+# A heapbpf that is under seccomp, too, as it would be in a container.
+test_sandboxed_both() {
+	printf '#!/bin/sh\nexec "%s" fchown 1000000 EPERM "%s" "$@"\n' "$TARGETS/fault_syscall" \
+		"$HEAPBPF" >filtered
+	chmod +x filtered
+	HEAPBPF=$PWD/filtered
+	record sandboxed
+	exact
+	target_end
+}
+
 # Nothing but what the program did is in its profile.
 test_nothing_else() {
 	record freeall
