@@ -23,16 +23,19 @@
 /* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
 static int refresh(struct session *session, struct target *target)
 {
-	struct mappings_state state, after;
-	int err;
+	struct mappings_state state, after = {};
+	int err = loader_state(session->loader, target->tgid, &state);
 
-	if (!loader_state(session->loader, target->tgid, &state))
-		return -ESRCH;
+	if (err)
+		return err;
 	target->epoch = state.epoch;
 	err = target_scan(target, session->cache, state);
 	if (err)
 		return err;
-	loader_state(session->loader, target->tgid, &after);
+	/* One that ended meanwhile is in no state. */
+	err = loader_state(session->loader, target->tgid, &after);
+	if (err && err != -ESRCH)
+		return err;
 	err = target_number(target, after);
 	if (err)
 		return err;
@@ -78,6 +81,17 @@ static void unlink_probes(struct session *session, struct target *target)
 	target->unlinked = false;
 }
 
+void follow_renew(struct session *session, struct target *target, bool renamed)
+{
+	int err = renamed ? target_renew(target) : target_locate(target);
+
+	if (!err)
+		return;
+	session->incomplete = true;
+	log_warn("process %d (%s): its name and its root directory may be others by now: %s",
+		 (int)target->tgid, target->comm, strerror(-err));
+}
+
 int follow_look(struct session *session, struct target *target)
 {
 	int err;
@@ -89,10 +103,8 @@ int follow_look(struct session *session, struct target *target)
 	target->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	if (target->unlinked)
 		unlink_probes(session, target);
-	if (target->renamed)
-		target_renew(target);
-	else if (target->ended_images)
-		target_locate(target);
+	if (target->renamed || target->ended_images)
+		follow_renew(session, target, target->renamed);
 	target->renamed = false;
 	err = follow_catch_up(session, target);
 	if (!err)

@@ -5,6 +5,7 @@
 #ifndef FOLLOW_H
 #define FOLLOW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct session;
@@ -17,7 +18,13 @@ struct target;
 int follow_catch_up(struct session *session, struct target *target);
 
 /*
- * The same after events told of changes: probes of a thread that is gone are replaced. A failure
+ * Where the target is, and with `renamed` its name, anew. A failure is logged and makes the session
+ * incomplete.
+ */
+void follow_renew(struct session *session, struct target *target, bool renamed);
+
+/*
+ * The same as follow_catch_up() after events told of changes: probes of a thread that is gone are replaced. A failure
  * makes the session incomplete, unless the target has ended.
  */
 int follow_look(struct session *session, struct target *target);

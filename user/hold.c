@@ -89,7 +89,7 @@ void hold_serve(struct session *session, struct target *target)
 	}
 	target->hold = TARGET_HOLD_NONE;
 	if (at_exec)
-		session->incomplete |= target_renew(target) != 0;
+		follow_renew(session, target, true);
 	/* Without the probe on its linker it would not be held again. */
 	if (follow_look(session, target) || !at_exec || !linker_find(&target->maps, &linker)) {
 		begin_image(session, target);

@@ -117,7 +117,6 @@ static void choose_programs(struct loader *loader, const struct loader_opts *opt
 	}
 	if (!session && opts->track_live)
 		loader->progs.returns = opts->floor ? skel->progs.hb_empty : skel->progs.hb_return;
-
 	for (size_t i = 0; i < ARRAY_CNT(all); i++) {
 		enum uprobe_link_tier tier =
 			all[i] == loader->progs.plain ? UPROBE_LINK_MULTI : loader->tier;
@@ -143,8 +142,8 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	loader->skel = heapbpf_bpf__open();
 	loader->self_links = uprobe_links_new();
 	if (!loader->skel || !loader->self_links) {
-		/* libbpf has numbers of its own. */
-		libbpf_strerror(errno, why, sizeof(why));
+		/* libbpf has numbers of its own. The bytes are ours, and right. */
+		libbpf_strerror(errno == LIBBPF_ERRNO__LIBELF ? ENOMEM : errno, why, sizeof(why));
 		return log_fail(0, "cannot open the BPF object: %s", why);
 	}
 	err = configure(loader, opts);
@@ -160,7 +159,8 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 				      "--max-live, --max-sites or --max-stacks (-v shows more)");
 	/* caps_probe() saw the file; this is how libbpf says that it could not hold it. */
 	if (err == -ESRCH)
-		return log_fail(ENOMEM, "cannot load /sys/kernel/btf/vmlinux");
+		return log_fail(0, "cannot load /sys/kernel/btf/vmlinux; are memory or descriptors "
+				   "(ulimit -n) short?");
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	loader->tallies = (struct tallies){
@@ -174,7 +174,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	err = heapbpf_bpf__attach(loader->skel);
 	if (err)
 		return log_fail(-err, "cannot attach to what the kernel tells of processes "
-				      "(sched_process_exec and the like)");
+				      "(it may be memory; -v shows more)");
 	*out = take_ptr(loader);
 	return 0;
 }
@@ -266,21 +266,20 @@ double loader_hit_ns(struct loader *loader)
 
 int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch)
 {
-	uint32_t *images = &loader->skel->bss->hb_images;
+	int fd = bpf_map__fd(loader->skel->maps.procs);
 	struct hb_proc proc = {.told = 1};
 	struct mappings_state state;
+	int err = loader_state(loader, tgid, &state);
 
-	if (!loader_state(loader, tgid, &state)) {
-		proc.epoch = __atomic_add_fetch(images, 1, __ATOMIC_SEQ_CST);
-		if (bpf_map_update_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc,
-					BPF_NOEXIST) &&
-		    errno != EEXIST)
+	if (err == -ESRCH) {
+		proc.epoch = __atomic_add_fetch(&loader->skel->bss->hb_images, 1, __ATOMIC_SEQ_CST);
+		if (bpf_map_update_elem(fd, &tgid, &proc, BPF_NOEXIST) && errno != EEXIST)
 			return -errno;
-		if (!loader_state(loader, tgid, &state))
-			return -ESRCH;
+		err = loader_state(loader, tgid, &state);
 	}
-	*epoch = state.epoch;
-	return 0;
+	if (!err)
+		*epoch = state.epoch;
+	return err;
 }
 
 void loader_ignore(struct loader *loader, pid_t tgid)
@@ -326,13 +325,14 @@ int loader_holds_fd(const struct loader *loader)
 	return bpf_map__fd(loader->skel->maps.holds);
 }
 
-bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out)
+int loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out)
 {
-	struct hb_proc proc = {};
-	int err = bpf_map_lookup_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc);
+	struct hb_proc proc;
 
+	if (bpf_map_lookup_elem(bpf_map__fd(loader->skel->maps.procs), &tgid, &proc))
+		return errno == ENOENT ? -ESRCH : -errno;
 	*out = (struct mappings_state){proc.epoch, proc.libraries};
-	return !err;
+	return 0;
 }
 
 void loader_forget_images(struct loader *loader, pid_t tgid, uint32_t epoch)

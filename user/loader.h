@@ -106,8 +106,8 @@ void loader_end_holds(struct loader *loader);
 /* Descriptor of the map `holds`, borrowed. */
 int loader_holds_fd(const struct loader *loader);
 
-/* What BPF knows of the state of a process. False, and *out zero: it is not followed (any more). */
-bool loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out);
+/* What BPF knows of the state of a process. 0, -ESRCH: it is not followed (any more), or -errno. */
+int loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out);
 
 /*
  * Throws away the live objects of images of `tgid` before `epoch`: they ended with their exec and

@@ -13,6 +13,7 @@
 #include "loader.h"
 #include "log.h"
 #include "privilege.h"
+#include "shortage.h"
 #include "target.h"
 #include "vec.h"
 
@@ -82,7 +83,8 @@ static int plan_file(struct probes_file *file, bool track_live)
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			return log_fail(0, "%s: cannot decode the first instruction of %s",
+			return log_fail(0,
+					"%s: cannot read, or decode, the first instruction of %s",
 					elf_file_name(file->elf), fn->name);
 	}
 	return 0;
@@ -130,7 +132,9 @@ static int find_allocator(const struct probes *probes, pid_t tgid, uint64_t abou
 	struct alloc_points points _cleanup_(alloc_points_clear) = {};
 	struct allocators_request request = {.prefixes = &hints->prefixes};
 	_cleanup_close_ int root_fd = about ? open_root(tgid) : -1;
-	int err = alloc_points_find(hints, about, file->elf, root_fd, &points);
+	int err = about && root_fd < 0 && shortage_is(-errno)
+			  ? -errno
+			  : alloc_points_find(hints, about, file->elf, root_fd, &points);
 
 	if (err)
 		return err;

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "command.h"
 #include "finish.h"
+#include "follow.h"
 #include "heap.h"
 #include "hold.h"
 #include "log.h"
@@ -241,7 +242,7 @@ static int record(struct session *session, struct windows *windows, struct finis
 		return err;
 	clock->duration_ns = clock_ns(CLOCK_MONOTONIC) - clock->start_ns;
 	for (size_t i = 0; i < session->targets.cnt; i++)
-		target_locate(session->targets.all[i]);
+		follow_renew(session, session->targets.all[i], false);
 	err = windows_end(windows);
 	if (err)
 		return err;

@@ -158,14 +158,18 @@ static char *tame_comm(const char *comm)
 	return tame;
 }
 
-static char *read_comm(pid_t tgid)
+/* 0 and *out, to be freed, or -errno of a shortage; then it may be NULL. */
+static int read_comm(pid_t tgid, char **out)
 {
 	FILE *file _cleanup_file_ = open_proc(tgid, "comm");
 	char comm[64] = "";
 
+	if (!file && shortage_is(-errno))
+		return -errno;
 	if (file && fgets(comm, sizeof(comm), file))
 		comm[strcspn(comm, "\n")] = 0;
-	return tame_comm(comm);
+	*out = tame_comm(comm);
+	return *out ? 0 : -ENOMEM;
 }
 
 int target_name(struct target *target, const char *comm)
@@ -179,25 +183,30 @@ int target_name(struct target *target, const char *comm)
 	return 0;
 }
 
-void target_locate(struct target *target)
+int target_locate(struct target *target)
 {
 	struct whereabouts now;
+	int err = whereabouts_read(target->tgid, &now);
 
+	if (err)
+		return shortage_is(err) ? err : 0;
 	/* The number may be another one's by now. */
-	if (!whereabouts_read(target->tgid, &now) || target_is_gone(target)) {
+	if (target_is_gone(target)) {
 		whereabouts_close(&now);
-		return;
+		return 0;
 	}
 	whereabouts_close(&target->whereabouts);
 	target->whereabouts = now;
+	return 0;
 }
 
 int target_renew(struct target *target)
 {
-	char *comm = read_comm(target->tgid);
+	char *comm;
+	int err = read_comm(target->tgid, &comm);
 
-	if (!comm)
-		return -ENOMEM;
+	if (err)
+		return err;
 	/* One that ended meanwhile keeps the name that it had. */
 	if (!target->comm || strcmp(comm, COMM_UNKNOWN) != 0) {
 		free(target->comm);
@@ -205,8 +214,7 @@ int target_renew(struct target *target)
 	} else {
 		free(comm);
 	}
-	target_locate(target);
-	return 0;
+	return target_locate(target);
 }
 
 static int64_t boottime_ns(void)
@@ -487,10 +495,14 @@ void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact)
 	/* Its number may be another's. */
 	if (target->exited)
 		return;
+	shortage_watch();
 	if (!(exact && read_sizes(target->tgid, "smaps_rollup", rollup, bytes)) &&
 	    !read_sizes(target->tgid, "status", status, bytes))
 		return;
 	memory.heap_bytes = read_heap_bytes(target->tgid);
+	if (exact && shortage_seen())
+		log_warn("process %d (%s): how large it is cannot be read: %s", (int)target->tgid,
+			 target->comm, strerror(-shortage_seen()));
 	if (!target_is_gone(target))
 		target->memory = memory;
 }

@@ -92,11 +92,14 @@ struct target *target_of_ended(pid_t tgid, const char *comm);
 /* Takes a copy of `comm` for its name. 0 or -ENOMEM. */
 int target_name(struct target *target, const char *comm);
 
-/* Its name and its whereabouts anew: it executed another program. 0 or -ENOMEM. */
+/* Its name and its whereabouts anew: it executed another program. 0 or -errno of a shortage. */
 int target_renew(struct target *target);
 
-/* Its whereabouts anew, which change without notice; of one that has ended, they stay. */
-void target_locate(struct target *target);
+/*
+ * Its whereabouts anew, which change without notice; of one that has ended, they stay. 0 or -errno of
+ * a shortage: they stay, too.
+ */
+int target_locate(struct target *target);
 
 /* Notes that it executed another program, which begins now. */
 void target_begin(struct target *target);

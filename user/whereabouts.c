@@ -7,8 +7,11 @@
 #include "whereabouts.h"
 
 #include "cleanup.h"
+#include "shortage.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,16 +23,13 @@ static int open_proc(pid_t tgid, const char *name, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/* Its mount namespace; -1 if that is ours, which stays. */
-static int open_mounts(pid_t tgid)
+/* Is it our mount namespace? */
+static bool is_ours(int mounts_fd)
 {
-	_cleanup_close_ int fd = open_proc(tgid, "ns/mnt", O_RDONLY);
 	struct stat ours, its;
 
-	if (fd >= 0 && !fstat(fd, &its) && !stat("/proc/self/ns/mnt", &ours) &&
-	    its.st_ino == ours.st_ino)
-		return -1;
-	return take_fd(&fd);
+	return !fstat(mounts_fd, &its) && !stat("/proc/self/ns/mnt", &ours) &&
+	       its.st_ino == ours.st_ino;
 }
 
 /* The last number in a line: namespaces go inwards. */
@@ -40,12 +40,13 @@ static pid_t last_number(const char *line)
 	return last ? (pid_t)strtol(last, NULL, 10) : 0;
 }
 
-/* Reads the ids from proc_pid_status(5); false if there is no such process. */
-static bool read_ids(pid_t tgid, struct whereabouts *out)
+/* Reads the ids from proc_pid_status(5). 0, -ESRCH or -errno of a shortage. */
+static int read_ids(pid_t tgid, struct whereabouts *out)
 {
 	_cleanup_close_ int fd = open_proc(tgid, "status", O_RDONLY);
 	_cleanup_file_ FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	_cleanup_free_ char *line = NULL;
+	int shortage = file ? 0 : -errno;
 	bool found = false;
 	size_t size = 0;
 
@@ -53,22 +54,47 @@ static bool read_ids(pid_t tgid, struct whereabouts *out)
 		take_fd(&fd);
 	out->inner_tgid = tgid;
 	/* That of groups may be long. */
+	shortage_watch();
 	while (file && getline(&line, &size, file) > 0) {
 		if (!strncmp(line, "NSpid:", 6))
 			out->inner_tgid = last_number(line);
 		found |= sscanf(line, "Uid: %*u %u", &out->uid) == 1;
 	}
-	return found;
+	if (file)
+		shortage = shortage_seen();
+	if (shortage_is(shortage))
+		return shortage;
+	return found ? 0 : -ESRCH;
 }
 
-bool whereabouts_read(pid_t tgid, struct whereabouts *out)
+/* Opens both, as far as they can be had. 0 or -errno of a shortage. */
+static int open_places(pid_t tgid, struct whereabouts *out)
 {
-	*out = WHEREABOUTS_NONE;
-	if (!read_ids(tgid, out))
-		return false;
 	out->root_fd = open_proc(tgid, "root", O_PATH | O_DIRECTORY);
-	out->mounts_fd = open_mounts(tgid);
-	return true;
+	if (out->root_fd < 0 && shortage_is(-errno))
+		return -errno;
+	out->mounts_fd = open_proc(tgid, "ns/mnt", O_RDONLY);
+	if (out->mounts_fd < 0 && shortage_is(-errno))
+		return -errno;
+	/* Ours stays. */
+	if (out->mounts_fd >= 0 && is_ours(out->mounts_fd))
+		close(take_fd(&out->mounts_fd));
+	return 0;
+}
+
+int whereabouts_read(pid_t tgid, struct whereabouts *out)
+{
+	struct whereabouts whereabouts = WHEREABOUTS_NONE;
+	int err = read_ids(tgid, &whereabouts);
+
+	if (!err)
+		err = open_places(tgid, &whereabouts);
+	if (err) {
+		whereabouts_close(&whereabouts);
+		return err;
+	}
+	*out = whereabouts;
+	return 0;
 }
 
 void whereabouts_close(struct whereabouts *whereabouts)

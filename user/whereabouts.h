@@ -5,7 +5,6 @@
 #ifndef WHEREABOUTS_H
 #define WHEREABOUTS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,9 +21,10 @@ struct whereabouts {
 
 /*
  * Those of the process `tgid`, to be closed with whereabouts_close(). What cannot be had of them is
- * -1. False if there is no such process: *out is WHEREABOUTS_NONE then.
+ * -1. 0, -ESRCH: there is no such process, or -errno of a shortage of ours (shortage.h); *out is
+ * untouched then.
  */
-bool whereabouts_read(pid_t tgid, struct whereabouts *out);
+int whereabouts_read(pid_t tgid, struct whereabouts *out);
 
 /* Closes what it holds; fine for those of nobody, which it becomes. */
 void whereabouts_close(struct whereabouts *whereabouts);

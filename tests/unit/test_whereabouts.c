@@ -5,11 +5,14 @@
 #include "check.h"
 #include "whereabouts.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,7 +24,7 @@ TEST(ours)
 	struct whereabouts here;
 	struct stat root, seen;
 
-	CHECK(whereabouts_read(getpid(), &here));
+	CHECK_EQ(whereabouts_read(getpid(), &here), 0);
 	CHECK_EQ(here.uid, geteuid());
 	CHECK_EQ(here.inner_tgid, getpid());
 	CHECK_EQ(here.mounts_fd, -1);
@@ -41,10 +44,30 @@ TEST(nobodys)
 	if (!pid)
 		_exit(0);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
-	CHECK(!whereabouts_read(pid, &nowhere));
-	CHECK_EQ(nowhere.root_fd, -1);
-	CHECK_EQ(nowhere.mounts_fd, -1);
+	CHECK_EQ(whereabouts_read(pid, &nowhere), -ESRCH);
 	CHECK_EQ(whereabouts_begin_ns(pid), 0);
+}
+
+/* That we have no descriptor left says nothing of a process. */
+TEST(without_descriptors)
+{
+	struct rlimit few, limit;
+	struct whereabouts here;
+	int next = dup(0), err;
+
+	CHECK(next >= 0);
+	close(next);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* The root and the mounts take one each. */
+	for (int left = 0; left <= 2; left++) {
+		few = limit;
+		few.rlim_cur = (rlim_t)(next + left);
+		CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+		err = whereabouts_read(getpid(), &here);
+		CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		CHECK_EQ(err, left == 2 ? 0 : -EMFILE);
+	}
+	whereabouts_close(&here);
 }
 
 static int64_t boottime_ns(void)
@@ -102,7 +125,8 @@ TEST(elsewhere)
 {
 	int ready[2], hold[2], status;
 	struct whereabouts there;
-	bool was_read, is_there;
+	bool is_there;
+	int err;
 	pid_t pid;
 	char byte;
 
@@ -119,12 +143,12 @@ TEST(elsewhere)
 	close(ready[1]);
 	close(hold[0]);
 	CHECK_EQ(read(ready[0], &byte, 1), 1);
-	was_read = whereabouts_read(pid, &there);
+	err = whereabouts_read(pid, &there);
 	close(ready[0]);
 	close(hold[1]);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	CHECK(was_read);
+	CHECK_EQ(err, 0);
 	CHECK_EQ(there.uid, 12345);
 	CHECK_EQ(there.inner_tgid, 1);
 	CHECK(there.mounts_fd >= 0);
