@@ -254,7 +254,7 @@ static int record(struct session *session, struct windows *windows, struct finis
 	else if (command)
 		log_line(LOG_LEVEL_INFO, "process %d (%s) goes on", (int)command_tgid(command),
 			 session->targets.all[0]->comm);
-	signals_let_end_us(signal_fd);
+	signals_let_end_us();
 	return 0;
 }
 

@@ -12,6 +12,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+
 /*
  * Signals that end the recording. SIGHUP stays ignored where we were started so (nohup); SIGINT
  * does not, since a shell ignores it for every background job of a script.
@@ -41,7 +43,6 @@ int signals_open(void)
 
 bool signals_pending(void)
 {
-	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 	sigset_t wanted, pending;
 
 	ending_signals(&wanted);
@@ -53,14 +54,16 @@ bool signals_pending(void)
 	return false;
 }
 
-void signals_let_end_us(int signal_fd)
+void signals_let_end_us(void)
 {
-	struct signalfd_siginfo info;
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
 	sigset_t set;
 
-	while (read(signal_fd, &info, sizeof(info)) > 0 || errno == EINTR)
-		;
 	ending_signals(&set);
+	/* Whatever is pending of an ignored signal is thrown away. */
+	for (size_t i = 0; i < ARRAY_CNT(ending); i++)
+		if (!sigaction(ending[i], &ignore, &before))
+			sigaction(ending[i], &before, NULL);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 

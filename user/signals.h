@@ -26,9 +26,9 @@ bool signals_end_recording(const struct command *command, int signal_fd, int *si
 bool signals_pending(void);
 
 /*
- * Makes them deadly again, so that a second Ctrl-C ends a write that nobody reads. The first one,
- * which may still wait in the descriptor, must not.
+ * Makes them what they were before us, so that a second Ctrl-C ends a write that nobody reads. The
+ * first one, which may still wait in the descriptor, must not.
  */
-void signals_let_end_us(int signal_fd);
+void signals_let_end_us(void);
 
 #endif
