@@ -111,6 +111,11 @@ static const char *advice(int err)
 		return "make room, or give another place (-o)";
 	case ENOMEM:
 		return "free memory and try again";
+	case EMFILE:
+	case ENFILE:
+		return "raise the limit (ulimit -n)";
+	case EINTR:
+		return "try again";
 	case ENAMETOOLONG:
 		return "give a shorter name (-o)";
 	case EBADF:
@@ -122,8 +127,7 @@ static const char *advice(int err)
 	}
 }
 
-/* Says that `path` cannot be written, why, and what to do; -err. */
-static int refuse(int err, const char *path)
+int outfile_refuse(int err, const char *path)
 {
 	log_fail(0, "cannot write %s: %s; %s", path, strerror(err), advice(err));
 	return -err;
@@ -135,9 +139,9 @@ static int is_direct(const char *path)
 	struct stat st;
 
 	if (stat(path, &st)) /* a name too long would only fail the rename, at the end */
-		return errno == ENAMETOOLONG ? refuse(errno, path) : 0;
+		return errno == ENAMETOOLONG ? outfile_refuse(errno, path) : 0;
 	if (S_ISDIR(st.st_mode))
-		return refuse(EISDIR, path);
+		return outfile_refuse(EISDIR, path);
 	if (S_ISBLK(st.st_mode))
 		return log_fail(0, "cannot write %s: it is a block device; give a file (-o)", path);
 	return S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
@@ -190,14 +194,14 @@ static int open_temp(struct outfile *file)
 	int fd;
 
 	if (!temp)
-		return refuse(ENOMEM, file->path);
+		return outfile_refuse(ENOMEM, file->path);
 	if (!len)
-		return refuse(ENOENT, "a file without a name");
+		return outfile_refuse(ENOENT, "a file without a name");
 	if (file->path[len - 1] == '/')
-		return refuse(EISDIR, file->path);
+		return outfile_refuse(EISDIR, file->path);
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
-		return refuse(errno, file->path);
+		return outfile_refuse(errno, file->path);
 	file->temp = take_ptr(temp);
 	hand_over(fd, file->path);
 	return fd;
@@ -218,7 +222,7 @@ static int open_fd(struct outfile *file)
 		fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
 	else
 		fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? refuse(errno, file->path) : fd;
+	return fd < 0 ? outfile_refuse(errno, file->path) : fd;
 }
 
 static bool is_writable(int fd)
@@ -234,12 +238,12 @@ int outfile_check(const char *path)
 	int direct;
 
 	if (named_fd(path) >= 0)
-		return is_writable(named_fd(path)) ? 0 : refuse(EBADF, path);
+		return is_writable(named_fd(path)) ? 0 : outfile_refuse(EBADF, path);
 	direct = is_direct(path);
 	if (direct < 0)
 		return direct;
 	if (direct)
-		return access(path, W_OK) ? refuse(errno, path) : 0;
+		return access(path, W_OK) ? outfile_refuse(errno, path) : 0;
 	return outfile_open(path, &file);
 }
 
@@ -249,16 +253,16 @@ int outfile_open(const char *path, struct outfile **out)
 	_cleanup_close_ int fd = -1;
 
 	if (!file)
-		return refuse(ENOMEM, path);
+		return outfile_refuse(ENOMEM, path);
 	file->path = strdup(path);
 	if (!file->path)
-		return refuse(ENOMEM, path);
+		return outfile_refuse(ENOMEM, path);
 	fd = open_fd(file);
 	if (fd < 0)
 		return fd;
 	file->stream = fdopen(fd, "w");
 	if (!file->stream)
-		return refuse(errno, path);
+		return outfile_refuse(errno, path);
 	take_fd(&fd);
 	*out = take_ptr(file);
 	return 0;
@@ -302,14 +306,14 @@ int outfile_commit(struct outfile *file_)
 	int err = flush(file);
 
 	if (err)
-		return refuse(-err, file->path);
+		return outfile_refuse(-err, file->path);
 	/* Network file systems report a full disk only here. */
 	if (fclose(take_ptr(file->stream)))
-		return refuse(errno, file->path);
+		return outfile_refuse(errno, file->path);
 	if (!file->temp)
 		return 0;
 	if (rename(file->temp, file->path))
-		return refuse(errno, file->path);
+		return outfile_refuse(errno, file->path);
 	free(take_ptr(file->temp));
 	sync_directory(file->path);
 	return 0;

@@ -25,6 +25,9 @@ bool outfile_is_directory(const char *path);
  */
 int outfile_make_directory(const char *path);
 
+/* Says that `path` cannot be written, why (errno `err`), and what to do. -err. */
+int outfile_refuse(int err, const char *path);
+
 /*
  * Checks at start that `path` can be created, by creating the file beside it, so that a long run
  * is not lost at its end; logs the reason. 0, -ENOENT, -EACCES, -EROFS, -EISDIR or other -errno.

@@ -109,7 +109,7 @@ static int write_one(const struct opts *opts, const char *path, const struct pro
 	else
 		err = pprof_write(profile, type, outfile_stream(file));
 	if (err)
-		return log_fail(-err, "cannot write %s", path);
+		return outfile_refuse(-err, path);
 	err = outfile_commit(take_ptr(file));
 	if (err)
 		return err;
