@@ -15,6 +15,9 @@
 
 #define CALLERS_MAX 8 /* named of a site's path; more says less */
 
+/* In place of what there is. */
+#define NO_MEMORY "(no memory for a line)"
+
 /* What is printed, and where. */
 struct table {
 	const struct profile *profile;
@@ -90,7 +93,7 @@ static void put_line(const struct table *table, char *line)
 __attribute__((format(printf, 2, 3))) static void put(const struct table *table, const char *fmt,
 						      ...)
 {
-	char no_memory[] = "(no memory for a line)";
+	char no_memory[] = NO_MEMORY;
 	_cleanup_free_ char *line = NULL;
 	va_list args;
 
@@ -154,13 +157,17 @@ static void put_callers(const struct table *table, const struct site *site)
 	size_t len;
 	FILE *stream = open_memstream(&line, &len);
 
-	if (!stream)
+	if (!stream) {
+		put(table, NO_MEMORY);
 		return;
+	}
 	fprintf(stream, "%*s", table->profile->tracks_inuse ? 39 : 28, "");
 	has_callers = put_chain(table, site, stream);
 	if (site->cnt > 1)
 		fprintf(stream, "  (largest of %zu stacks)", site->cnt);
-	if (close_memstream(stream, &line) && has_callers)
+	if (!close_memstream(stream, &line))
+		put(table, NO_MEMORY);
+	else if (has_callers)
 		put_line(table, line);
 }
 
