@@ -299,6 +299,7 @@ limited() {
 	local limit=$1 value
 
 	shift
+	whole_attempt env
 	for value; do
 		attempt prlimit "--$limit=$value:$value"
 		if ((heapbpf_status == 127)); then
@@ -361,6 +362,7 @@ test_memory_group() {
 	target_apart rounds
 	: >faults
 	orphans_note
+	whole_attempt env
 	for mib in 4 6 8 10 12 14 16 20 24 32 48 64 96; do
 		make_group $((mib << 20))
 		attempt bash -c "echo \$\$ >$group/cgroup.procs && exec \"\$@\"" -
@@ -434,11 +436,44 @@ verdict() {
 	esac
 }
 
+# What a failure must speak of, if it is one thing only.
+reason=
+
+# What the last attempt keeps to itself, or says in spite of the target `rounds` being alive.
+unsaid() {
+	local note
+
+	case $heapbpf_status in
+	0)
+		for note in 'heap profile of rounds ' 'RSS = ' 'Heap = ' 'Anonymous = '; do
+			reader comments p.pb.gz | grep "$note" >/dev/null || grep -q '^heapbpf: ' err ||
+				echo "no '$note' in the comments, without a word"
+		done
+		[[ $(lines out) == $(lines out.whole) ]] || grep -q '(no memory' out ||
+			echo "lines are missing in the table, without a word"
+		;;
+	2)
+		grep '^heapbpf: ' err | grep -q "$reason" || echo "it says nothing of $reason"
+		! grep -iE 'no (such )?process|ended|kernel kills' err || echo "that is not true"
+		;;
+	esac
+}
+
+# whole_attempt COMMAND...: an attempt that nothing happens to.
+whole_attempt() {
+	attempt "$@"
+	whole
+	cp out out.whole
+}
+
 # judge LABEL: notes the outcome of the last attempt in `outcomes`, and in `faults` what is wrong.
 judge() {
 	local wrong
 
-	wrong=$(verdict)
+	wrong=$(
+		verdict
+		unsaid
+	)
 	echo "$1: status $heapbpf_status: $(sed -n 's/^heapbpf: //p' err | tr '\n' ' ')" >>outcomes
 	[[ -z $wrong ]] || printf '%s: %s\n' "$1" "$wrong" "$1: stderr" "$(<err)" >>faults
 }
@@ -467,8 +502,8 @@ allocations_fail() {
 	local total n
 
 	: >faults
-	attempt env "LD_PRELOAD=$TARGETS/fault_malloc" FAULT_COUNT=count
-	whole
+	reason=memory
+	whole_attempt env "LD_PRELOAD=$TARGETS/fault_malloc" FAULT_COUNT=count
 	total=$(<count)
 	for n in $(spread "$total"); do
 		attempt env "LD_PRELOAD=$TARGETS/fault_malloc" "FAULT_NTH=$n"
@@ -535,8 +570,7 @@ system_calls_fail() {
 	local i faults call n error
 
 	: >faults
-	attempt "$TARGETS/fault_syscall" count count
-	whole
+	whole_attempt "$TARGETS/fault_syscall" count count
 	mapfile -t faults < <(list_syscall_faults "$@")
 	for i in $(spread "${#faults[@]}"); do
 		read -r call n error <<<"${faults[i - 1]}"
