@@ -8,9 +8,9 @@
  *
  * The keeper is a second child. While the program is held, a SIGKILL of ours would leave it stopped
  * for ever, and one of its children as well. The keeper, which no signal from a terminal reaches,
- * waits for a lock that we hold for life, and if we died sends SIGCONT to all whom BPF's own map says
- * to be held, until the kernel has cleaned up after us: to take out the probes of many processes takes
- * it seconds, in which others still begin. A robust lock is given up first of all, a descriptor when
+ * waits for a lock that we hold for life, and if we died tells BPF to hold nobody any more and sends
+ * SIGCONT to all whom BPF's own map says to be held: to take out the probes of many processes takes
+ * the kernel seconds, in which others still begin. A robust lock is given up first of all, a descriptor when
  * all the others are closed. (PR_SET_PDEATHSIG would do so without a process, but is forgotten by
  * programs that change their user, and would come after orderly ends as well.)
  */
@@ -82,31 +82,64 @@ static void be_command(char *const *argv, int sock, int ready_fd)
 
 /* Descriptors of the keeper. */
 enum {
-	KEEPER_SOCK,  /* to us: the map comes by it */
+	KEEPER_SOCK,  /* to us: the holds come by it */
 	KEEPER_PIDFD, /* the program */
 	KEEPER_HOLDS, /* the map, once it came */
 	KEEPER_FD_CNT,
 };
 
-/* Gets the map. False: there will be none. */
-static bool keeper_gets_map(void)
-{
-	char byte, space[CMSG_SPACE(sizeof(int))];
-	struct iovec io = {&byte, 1};
-	struct msghdr message = {.msg_iov = &io,
-				 .msg_iovlen = 1,
-				 .msg_control = space,
-				 .msg_controllen = sizeof(space)};
-	const struct cmsghdr *header;
-	int fd;
+/* What the keeper is sent beside the offset. */
+enum {
+	SENT_MAP,
+	SENT_SWITCH,
+	SENT_CNT,
+};
 
-	if (TEMP_FAILURE_RETRY(recvmsg(KEEPER_SOCK, &message, 0)) != 1)
+/* Room for a message to the keeper. */
+struct keeper_message {
+	uint64_t switch_off;
+	char space[CMSG_SPACE(SENT_CNT * sizeof(int))];
+	struct iovec io;
+	struct msghdr header;
+};
+
+static void keeper_message_init(struct keeper_message *message)
+{
+	*message = (struct keeper_message){};
+	message->io = (struct iovec){&message->switch_off, sizeof(message->switch_off)};
+	message->header = (struct msghdr){.msg_iov = &message->io,
+					  .msg_iovlen = 1,
+					  .msg_control = message->space,
+					  .msg_controllen = sizeof(message->space)};
+}
+
+/* Maps the number that ends holds; NULL: it cannot be. */
+static uint32_t *map_switch(int fd, uint64_t off)
+{
+	uint64_t page_bytes = sysconf(_SC_PAGESIZE), in_page = off % page_bytes;
+	char *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			  (off_t)(off - in_page));
+
+	return page == MAP_FAILED ? NULL : (uint32_t *)(page + in_page);
+}
+
+/* Gets the map, and the number that ends holds or NULL. False: there will be none. */
+static bool keeper_gets_holds(uint32_t **holds_off)
+{
+	struct keeper_message message;
+	const struct cmsghdr *header;
+	int fds[SENT_CNT];
+
+	keeper_message_init(&message);
+	if (TEMP_FAILURE_RETRY(recvmsg(KEEPER_SOCK, &message.header, 0)) !=
+	    sizeof(message.switch_off))
 		return false;
-	header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_type != SCM_RIGHTS)
+	header = CMSG_FIRSTHDR(&message.header);
+	if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(fds)))
 		return false;
-	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	return fd == KEEPER_HOLDS || dup2(fd, KEEPER_HOLDS) >= 0;
+	memcpy(fds, CMSG_DATA(header), sizeof(fds));
+	*holds_off = map_switch(fds[SENT_SWITCH], message.switch_off);
+	return fds[SENT_MAP] == KEEPER_HOLDS || dup2(fds[SENT_MAP], KEEPER_HOLDS) >= 0;
 }
 
 /* SIGCONT to all whom the map says to be held, or to be let go on just then. */
@@ -126,6 +159,7 @@ static void let_held_on(void)
 static void be_keeper(int sock, int pidfd, pid_t parent, pthread_mutex_t *life)
 {
 	const struct timespec pause = {.tv_nsec = KEEPER_WAIT_NS};
+	uint32_t *holds_off = NULL;
 	bool has_map;
 	sigset_t all;
 
@@ -135,9 +169,12 @@ static void be_keeper(int sock, int pidfd, pid_t parent, pthread_mutex_t *life)
 	if (dup2(sock, KEEPER_SOCK) < 0 || dup2(pidfd, KEEPER_PIDFD) < 0)
 		_exit(1);
 	close_range(KEEPER_HOLDS, ~0U, 0);
-	has_map = keeper_gets_map();
+	has_map = keeper_gets_holds(&holds_off);
 	if (pthread_mutex_lock(life) != EOWNERDEAD)
 		_exit(0);
+	/* The kernel takes out probes in its own time; until then they would hold others. */
+	if (holds_off)
+		__atomic_store_n(holds_off, 1, __ATOMIC_SEQ_CST);
 	for (int left = KEEPER_TURNS; left; left -= getppid() != parent) {
 		if (has_map)
 			let_held_on();
@@ -229,21 +266,24 @@ pid_t command_tgid(const struct command *command)
 	return command->tgid;
 }
 
-int command_keep(const struct command *command, int holds_fd)
+int command_keep(const struct command *command, const struct command_holds *holds)
 {
-	char byte = 'h', space[CMSG_SPACE(sizeof(int))] = "";
-	struct iovec io = {&byte, 1};
-	struct msghdr message = {.msg_iov = &io,
-				 .msg_iovlen = 1,
-				 .msg_control = space,
-				 .msg_controllen = sizeof(space)};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	const int fds[SENT_CNT] = {
+		[SENT_MAP] = holds->map_fd,
+		[SENT_SWITCH] = holds->switch_fd,
+	};
+	struct keeper_message message;
+	struct cmsghdr *header;
 
+	keeper_message_init(&message);
+	message.switch_off = holds->switch_off;
+	header = CMSG_FIRSTHDR(&message.header);
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &holds_fd, sizeof(holds_fd));
-	if (sendmsg(command->keeper_fd, &message, MSG_NOSIGNAL) == 1)
+	header->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(header), fds, sizeof(fds));
+	if (sendmsg(command->keeper_fd, &message.header, MSG_NOSIGNAL) ==
+	    sizeof(message.switch_off))
 		return 0;
 	return log_fail(errno, "cannot make sure that %s goes on if we are killed", command->name);
 }

@@ -7,6 +7,7 @@
 #define COMMAND_H
 
 #include <signal.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct command;
@@ -22,11 +23,18 @@ int command_start(char *const *argv, int ready_fd, struct command **out);
 /* Process id of the child; it is not another's before command_free(). */
 pid_t command_tgid(const struct command *command);
 
+/* How the keeper ends holds; descriptors are borrowed. */
+struct command_holds {
+	int map_fd;	     /* the map `holds` */
+	int switch_fd;	     /* memory to map, in which a number of 4 bytes ends holds */
+	uint64_t switch_off; /* where in it */
+};
+
 /*
- * Tells the keeper of the map `holds`: all whom it says to be held go on if we die. 0 or -errno,
+ * Tells the keeper of them: if we die nobody is held any more, and all who are go on. 0 or -errno,
  * logged.
  */
-int command_keep(const struct command *command, int holds_fd);
+int command_keep(const struct command *command, const struct command_holds *holds);
 
 /* Lets the child execute its program, and waits until it did. 0 or -errno, logged. */
 int command_go(struct command *command);

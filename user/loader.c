@@ -325,6 +325,12 @@ int loader_holds_fd(const struct loader *loader)
 	return bpf_map__fd(loader->skel->maps.holds);
 }
 
+int loader_holds_switch(const struct loader *loader, uint64_t *off)
+{
+	*off = offsetof(typeof(*loader->skel->bss), hb_holds_off);
+	return bpf_map__fd(loader->skel->maps.bss);
+}
+
 int loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out)
 {
 	struct hb_proc proc;
@@ -433,28 +439,11 @@ struct reading {
 	loader_heap_fn *heap_of;
 	void *data;
 	struct heap_scale scale;
-	double bytes;
 };
-
-static int add_live_bytes(const void *key_, const void *site_, void *data)
-{
-	struct reading *reading = data;
-	const struct hb_site_key *key = key_;
-	const struct hb_site *site = site_;
-	uint64_t ended = site->frees + site->untracked;
-
-	if (key->size && site->allocs > ended)
-		reading->bytes += (site->allocs - ended) * (double)key->size /
-				  sampling_p(reading->scale.threshold, key->size);
-	return 0;
-}
 
 double loader_live_bytes(const struct loader *loader)
 {
-	struct reading reading = {.scale.threshold = loader->skel->bss->hb_thresholds};
-
-	tallies_each_site(&loader->tallies, add_live_bytes, &reading);
-	return reading.bytes;
+	return tallies_live_bytes(&loader->tallies, loader->skel->bss->hb_thresholds);
 }
 
 static int add_site(const void *key_, const void *site, void *data)

@@ -106,6 +106,12 @@ void loader_end_holds(struct loader *loader);
 /* Descriptor of the map `holds`, borrowed. */
 int loader_holds_fd(const struct loader *loader);
 
+/*
+ * Where others can end holds as well, by any number but 0: a descriptor, borrowed, of memory to map,
+ * and in it the offset of 4 bytes.
+ */
+int loader_holds_switch(const struct loader *loader, uint64_t *off);
+
 /* What BPF knows of the state of a process. 0, -ESRCH: it is not followed (any more), or -errno. */
 int loader_state(const struct loader *loader, pid_t tgid, struct mappings_state *out);
 

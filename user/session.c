@@ -392,6 +392,7 @@ static int launch(struct session *session, struct command *command)
 		{.fd = loader_event_fd(session->loader), .events = POLLIN},
 		{.fd = target->pidfd, .events = POLLIN},
 	};
+	struct command_holds holds = {.map_fd = loader_holds_fd(session->loader)};
 	int err = loader_follow(session->loader, target->tgid, &target->first_epoch);
 
 	if (err)
@@ -399,7 +400,8 @@ static int launch(struct session *session, struct command *command)
 	err = loader_hold(session->loader, target->tgid, HB_HOLD_EXEC, NULL);
 	if (err)
 		return log_fail(-err, "cannot hold process %d", (int)target->tgid);
-	err = command_keep(command, loader_holds_fd(session->loader));
+	holds.switch_fd = loader_holds_switch(session->loader, &holds.switch_off);
+	err = command_keep(command, &holds);
 	if (!err)
 		err = command_go(command);
 	while (!err && !session->ready) {

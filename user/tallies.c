@@ -8,6 +8,7 @@
 #include "tallies.h"
 
 #include "cleanup.h"
+#include "sampling.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -144,4 +145,31 @@ void tallies_forget_live(const struct tallies *tallies, uint32_t tgid, uint32_t 
 
 	walk_all(&(struct walk){tallies->live, sizeof(struct hb_live_key), sizeof(struct hb_live),
 				bpf_map_lookup_batch, forget, &forgetting});
+}
+
+/* What is summed up. */
+struct live_sum {
+	const __u64 *threshold;
+	double bytes;
+};
+
+static int add_live_bytes(const void *key_, const void *site_, void *data)
+{
+	const struct hb_site_key *key = key_;
+	const struct hb_site *site = site_;
+	uint64_t ended = site->frees + site->untracked;
+	struct live_sum *sum = data;
+
+	if (key->size && site->allocs > ended)
+		sum->bytes += (site->allocs - ended) * (double)key->size /
+			      sampling_p(sum->threshold, key->size);
+	return 0;
+}
+
+double tallies_live_bytes(const struct tallies *tallies, const __u64 threshold[static HB_CLASS_CNT])
+{
+	struct live_sum sum = {.threshold = threshold};
+
+	tallies_each_site(tallies, add_live_bytes, &sum);
+	return sum.bytes;
 }

@@ -38,6 +38,13 @@ int tallies_each_stack(const struct tallies *tallies, tallies_fn *fn, void *data
 /* Takes the objects of images of `tgid` before `epoch` out of `live`, as far as that goes well. */
 void tallies_forget_live(const struct tallies *tallies, uint32_t tgid, uint32_t epoch);
 
+/*
+ * Bytes in use, estimated from the sites with the threshold of each class (sampling.h); low if they
+ * cannot all be read.
+ */
+double tallies_live_bytes(const struct tallies *tallies,
+			  const __u64 threshold[static HB_CLASS_CNT]);
+
 /* Empties `live`. 0 or -errno. */
 int tallies_clear_live(const struct tallies *tallies);
 

@@ -45,16 +45,24 @@ teardown() {
 
 # --- who stays -----------------------------------------------------------------------------------
 
-# Children for which there are no descriptors are not recorded, but live.
+# Children for which there are no descriptors are not recorded, but live. None ends before that.
 test_few_descriptors() {
+	local go command
+
+	mkfifo go
+	exec {go}<>go
 	# Expanded by the command.
 	# shellcheck disable=SC2016
 	(
 		ulimit -n 64
-		runs sh -c 'for i in $(seq 30); do sleep 1 & done; wait; echo all'
-	)
+		runs sh -c 'for i in $(seq 30); do head -c 1 go >/dev/null & done; wait; echo all'
+	) &
+	command=$!
+	pids+=("$command")
+	eventually grep -q 'Too many open files' err
+	printf '%30s' . >&"$go"
+	wait "$command"
 	equal "$(<spoken)" all "what the command says"
-	says 'Too many open files' cat err
 }
 
 # While heapbpf stands still, more children begin than it can be told of.
@@ -97,6 +105,37 @@ test_killed() {
 	done
 }
 
+# The kernel takes the probes out in its own time, however long that is: here somebody else keeps them.
+test_killed_and_probes_stay() {
+	mkdir prof
+	target_spawn "$HEAPBPF" -o "$test_dir/prof/" --top 0 -- sh -c \
+		'read x; /bin/echo child; echo all' 2>err
+	heapbpf_pid=$target_pid
+	eventually grep -q ^recording err
+	mkfifo kept
+	/usr/bin/python3 - "$heapbpf_pid" >kept <<-'EOF' &
+		import ctypes, os, signal, sys
+
+		SYS_pidfd_getfd = 438
+		pid = int(sys.argv[1])
+		pidfd = os.pidfd_open(pid)
+		for fd in os.listdir(f"/proc/{pid}/fd"):
+		    if ctypes.CDLL(None).syscall(SYS_pidfd_getfd, pidfd, int(fd), 0) < 0:
+		        raise OSError("pidfd_getfd")
+		print("KEPT", flush=True)
+		signal.pause()
+	EOF
+	pids+=($!)
+	equal "$(head -n 1 kept)" KEPT "what is said of the descriptors"
+	kill -KILL "$heapbpf_pid"
+	{ heapbpf_wait; } 2>shell
+	eventually nobody_left
+	echo >&"$target_in"
+	target_await all >spoken
+	equal "$(<spoken)" child "what was said"
+	nobody_stopped
+}
+
 # To take out the probes of many takes the kernel a while, in which others still begin.
 test_killed_slowly() {
 	mkdir prof
@@ -111,7 +150,8 @@ test_killed_slowly() {
 	echo >&"$target_in"
 	read -rt 1 <> <(:) || true
 	kill -KILL "$heapbpf_pid"
-	{ target_await all; } 2>shell
+	{ heapbpf_wait; } 2>shell
+	target_await all
 	eventually nobody_stopped
 }
 
