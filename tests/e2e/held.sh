@@ -18,14 +18,24 @@ runs() {
 
 options=()
 
-# stopped: processes of this test that stand still.
-stopped() {
+# ours: processes of this test.
+ours() {
 	local process
 
 	for process in /proc/[0-9]*; do
-		if [[ $(readlink "$process/cwd") == "$test_dir"* ]] &&
-			grep -q '^State:.T ' "$process/status"; then
+		if [[ $(readlink "$process/cwd") == "$test_dir"* ]]; then
 			echo "${process#/proc/}"
+		fi
+	done 2>/dev/null
+}
+
+# stopped: those that stand still.
+stopped() {
+	local pid
+
+	for pid in $(ours); do
+		if grep -q '^State:.T ' "/proc/$pid/status"; then
+			echo "$pid"
 		fi
 	done 2>/dev/null
 }
@@ -39,8 +49,9 @@ nobody_left() {
 	! pgrep -f -- "-o $test_dir/" >/dev/null
 }
 
+# Of what a command leaves behind, nobody knows the numbers.
 teardown() {
-	stopped | xargs -r kill -KILL
+	ours | grep -vx "$$" | xargs -r kill -KILL 2>/dev/null
 }
 
 # --- who stays -----------------------------------------------------------------------------------
