@@ -467,12 +467,52 @@ def probability(size, rate):
     return 1.0 if rate == 1 else 1 - math.exp(-size / rate)
 
 
+def chance_of_count(count, tries, p):
+    """The chance that so many or fewer of the tries succeed, or so many or more, whichever is less."""
+    if p == 1.0:
+        return 1.0 if count == tries else 0.0
+
+    def log_term(n):
+        return (math.lgamma(tries + 1) - math.lgamma(n + 1) - math.lgamma(tries - n + 1)
+                + n * math.log(p) + (tries - n) * math.log1p(-p))
+
+    def tail(step):
+        total, n = 0.0, count
+        while 0 <= n <= tries:
+            term = math.exp(log_term(n))
+            total += term
+            # Beyond the mean, terms only get smaller.
+            if (n - tries * p) * step > 0 and term < total * 1e-12:
+                break
+            n += step
+        return total
+
+    return tail(1) if count > tries * p else tail(-1)
+
+
+def normal_of_spread(values, objects, p):
+    """
+    How far the spread of estimates is from what it should be: near a standard normal, and beyond
+    7 less than once in ten million times, however rare a sample is. The sum of squares is taken for
+    a gamma variable with the variance that it has, by the fourth moment of the binomial, and that
+    for a normal one by its cube root (Wilson and Hilferty 1931). 0 where hardly any object is the
+    exception from all, or from none.
+    """
+    variance = objects * (1 - p) / p
+    if len(values) * objects * p * (1 - p) < 4:
+        return 0.0
+    kurtosis = (1 - 6 * p * (1 - p)) / (objects * p * (1 - p))
+    ratio = sum((value - objects) ** 2 for value in values) / variance / len(values)
+    shape = 9 * len(values) / (2 + kurtosis)
+    return (ratio ** (1 / 3) - (1 - 1 / shape)) * math.sqrt(shape)
+
+
 def estimates(truth_path, profile_path):
     """
     Lines "MIX size objects_allocated objects_in_use replicates": each replicate is a recursion
     depth of its own, so one recording holds many independent estimates of the same number.
     Prints per size and value: size, value, number of estimates, truth, mean, standard error of
-    the mean, z of the mean, z of the spread (chi square, normal approximation).
+    the mean, chance of a mean as far off, normal_of_spread().
     """
     profile = Profile(profile_path)
     found = collections.defaultdict(lambda: [0] * 4)
@@ -491,19 +531,12 @@ def estimates(truth_path, profile_path):
             unit = size if kind.endswith("space") else 1
             objects = allocated if kind.startswith("alloc") else in_use
             values = [found[size, r][index] / unit for r in range(1, replicates + 1)]
-            variance = objects * (1 - p) / p
             mean = sum(values) / replicates
-            error = math.sqrt(variance / replicates)
-            chi2 = sum((value - objects) ** 2 for value in values)
-            z_mean = (mean - objects) / error if error > 1e-9 * objects else mean - objects
-            z_spread = 0.0
-            if error > 1e-9 * objects:
-                # Fourth moment of a scaled binomial, so that rare samples do not look too wide.
-                kurtosis = (1 - 6 * p * (1 - p)) / (objects * p * (1 - p))
-                z_spread = (chi2 / variance - replicates) / math.sqrt(
-                    replicates * (2 + kurtosis))
+            error = math.sqrt(objects * (1 - p) / p / replicates)
+            chance = chance_of_count(round(sum(values) * p), replicates * objects, p)
+            spread = normal_of_spread(values, objects, p)
             print(f"{size} {kind} {replicates} {objects} {mean:.2f} {error:.2f} "
-                  f"{z_mean:.2f} {z_spread:.2f}")
+                  f"{chance:.1e} {spread:.2f}")
 
 
 def show(command, profile):

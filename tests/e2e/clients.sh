@@ -173,7 +173,7 @@ test_google_pprof_reads_text() {
 }
 
 # Sampled, the text form carries what was seen and its readers scale it: as we did, but for the
-# resolution of our table.
+# resolution of our table. Each has samples of its own; six standard errors of the difference are 8 %.
 test_text_scales_alike() {
 	local ours theirs
 
@@ -190,7 +190,7 @@ test_text_scales_alike() {
 	ours=$(reader total p.pb.gz alloc_space)
 	theirs=$(go_pprof -top -unit=B -sample_index=alloc_space p.txt 2>/dev/null |
 		sed -n 's/.* of \([0-9]*\)B total.*/\1/p')
-	awk -v a="$ours" -v b="$theirs" 'BEGIN { d = b / a - 1; exit !(d*d < 0.0025) }' ||
+	awk -v a="$ours" -v b="$theirs" 'BEGIN { d = b / a - 1; exit !(d*d < 0.0064) }' ||
 		fail "$theirs bytes from the text form, $ours from the protobuf"
 }
 

