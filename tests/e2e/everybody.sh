@@ -154,7 +154,7 @@ test_go_server() {
 	go_command >/dev/null
 	need cc
 	mkdir prof
-	name=hb$RANDOM
+	name=hb$$
 	cp "$TESTS/targets/cgo_server.go" .
 	GOCACHE=$test_dir/cache GO111MODULE=off "$(go_command)" build -o "$name" cgo_server.go
 	target_exec "./$name"
@@ -179,7 +179,7 @@ test_container() {
 	local lib first
 
 	mkdir prof root lower upper work
-	name=hb$RANDOM
+	name=hb$$
 	cp "$TARGETS/rounds" "$name"
 	for lib in $(ldd "$name" | grep -oE '/[^ ]+'); do
 		mkdir -p "lower$(dirname "$lib")"

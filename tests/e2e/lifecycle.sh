@@ -43,9 +43,9 @@ test_exec() {
 	target_end
 }
 
-# probed_twice FILE: as the log has it.
-probed_twice() {
-	(($(grep -c "$1 is probed" err) == 2))
+# probed_again FILE: as the log has it, after the first time.
+probed_again() {
+	(($(grep -c "$1 is probed" err) > 1))
 }
 
 # The kernel's probes go with the thread that was the main one: new ones are put in, and what happened
@@ -56,7 +56,7 @@ check_exec_by_thread() {
 	heapbpf_start -v -p "$target_pid" -r 1 -o p.pb.gz --tier "$1"
 	target_go
 	target_await EXECED >truth
-	eventually probed_twice libc.so.6
+	eventually probed_again libc.so.6
 	target_go
 	target_await DONE >>truth
 	heapbpf_stop
@@ -203,15 +203,18 @@ test_interrupted_twice() {
 }
 
 test_duration() {
-	local nanos
+	local began nanos
 
 	target family
+	began=$(date +%s%N)
 	heapbpf_start -p "$target_pid" -r 1 -d 500ms -o p.pb.gz
 	target_step
 	heapbpf_wait
 	whole
 	nanos=$(reader facts p.pb.gz | sed -n 's/^duration_nanos //p')
-	((nanos >= 500000000 && nanos < 1500000000)) || fail "duration of $nanos ns"
+	((nanos >= 500000000 && nanos < $(date +%s%N) - began)) || fail "duration of $nanos ns"
+	# Whoever has other work may be late, but not as much as that.
+	((nanos < 10000000000)) || fail "duration of $nanos ns instead of 500 ms"
 	target_end
 }
 

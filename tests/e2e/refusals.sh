@@ -309,15 +309,18 @@ test_full_disk() {
 	equal "$(ls small)" filler "files on the full disk"
 }
 
-# The reader of a pipe goes away: no crash, no endless wait, a failure.
+# The reader of a pipe went away: no crash, no endless wait, a failure.
 test_closed_pipe() {
-	local status=0
+	local status=0 reader writer
 
 	target family
+	mkfifo pipe
+	exec {reader}<>pipe
+	exec {writer}>pipe
+	exec {reader}<&-
 	(
 		trap '' PIPE
-		"$HEAPBPF" -q -p "$target_pid" -d 100ms -o - 2>err | true
-		exit "${PIPESTATUS[0]}"
+		exec "$HEAPBPF" -q -p "$target_pid" -d 100ms -o - 1>&"$writer" 2>err
 	) || status=$?
 	equal "$status" 2 "status"
 	matches "$(<err)" '^heapbpf: ' "stderr"
