@@ -214,17 +214,23 @@ heapbpf_run() {
 	timeout "$PATIENCE" "$HEAPBPF" "$@" >out 2>err </dev/null || heapbpf_status=$?
 }
 
-# eventually COMMAND...: tries until it succeeds, for what the kernel does in its own time.
+# eventually COMMAND...: tries until it succeeds, for what others do in their own time.
 eventually() {
-	local tries
+	local end=$((SECONDS + PATIENCE))
 
-	for ((tries = 0; tries < 200; tries++)); do
+	while ((SECONDS < end)); do
 		if "$@" 2>/dev/null; then
 			return 0
 		fi
 		read -rt 0.05 <> <(:) || true
 	done
 	fail "never came true: $*"
+}
+
+# before_others PID: its threads run before all other work of the machine, which would move what
+# comes by the clock in and out of the windows. Where that is not allowed it remains so.
+before_others() {
+	chrt --all-tasks --fifo --pid 1 "$1" 2>/dev/null || true
 }
 
 # at_least_kernel MAJOR MINOR
@@ -260,7 +266,7 @@ record() {
 
 # A name that no other process of the machine has.
 own_family() {
-	name=hb$RANDOM
+	name=hb$$
 	cp "$TARGETS/family" "$name"
 }
 
@@ -282,12 +288,6 @@ column() {
 # known PID: it is followed, and its mappings are known.
 known() {
 	/usr/bin/python3 "$TESTS/bpf_objects.py" settled "$heapbpf_pid" "$1"
-}
-
-# before_others PID: its threads run before all other work of the machine, which would move what
-# comes by the clock in and out of the windows. Where that is not allowed it remains so.
-before_others() {
-	chrt --all-tasks --fifo --pid 1 "$1" 2>/dev/null || true
 }
 
 # --- profiles --------------------------------------------------------------------------------
