@@ -10,6 +10,7 @@
 #include "elf_file.h"
 #include "heap.h"
 #include "log.h"
+#include "memory.h"
 #include "needed.h"
 #include "privilege.h"
 #include "remapped.h"
@@ -20,15 +21,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
-
-/* Of /proc/TGID/maps, where the heap is looked for: it follows the program. */
-#define HEAP_LINES 64
 
 /* The name of a process that cannot be asked for it. */
 #define COMM_UNKNOWN "unknown"
@@ -444,65 +441,18 @@ void target_end_cpu(struct target *target, uint64_t used_ns)
 	target->cpu_ns = fmax(target->cpu_ns, (double)used_ns - target->opened_cpu_ns);
 }
 
-/*
- * Two sizes that a file of the process has a line for, like "Rss:   12 kB". False if there is none
- * for the first.
- */
-static bool read_sizes(pid_t tgid, const char *name, const char *const keys[static 2],
-		       uint64_t *const bytes[static 2])
-{
-	FILE *file _cleanup_file_ = open_proc(tgid, name);
-	bool found = false;
-	char line[256];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		for (int i = 0; i < 2; i++) {
-			size_t len = strlen(keys[i]);
-
-			if (strncmp(line, keys[i], len))
-				continue;
-			*bytes[i] = strtoull(line + len, NULL, 10) * 1024;
-			found |= !i;
-		}
-	}
-	return found;
-}
-
-/* The size of the mappings "[heap]", which are among the first; so the rest need not be made up. */
-static uint64_t read_heap_bytes(pid_t tgid)
-{
-	FILE *file _cleanup_file_ = open_proc(tgid, "maps");
-	uint64_t start, end, bytes = 0;
-	char line[256];
-
-	for (int i = 0; file && i < HEAP_LINES && fgets(line, sizeof(line), file); i++) {
-		if (strstr(line, "[heap]\n") &&
-		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
-			bytes += end - start;
-		else if (bytes)
-			break;
-	}
-	return bytes;
-}
-
 void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact)
 {
-	static const char *const rollup[] = {"Rss:", "Anonymous:"};
-	static const char *const status[] = {"VmRSS:", "RssAnon:"};
 	struct profile_memory memory = {.read_ns = elapsed_ns};
-	uint64_t *const bytes[] = {&memory.rss_bytes, &memory.anonymous_bytes};
+	int err;
 
 	/* Its number may be another's. */
 	if (target->exited)
 		return;
-	shortage_watch();
-	if (!(exact && read_sizes(target->tgid, "smaps_rollup", rollup, bytes)) &&
-	    !read_sizes(target->tgid, "status", status, bytes))
-		return;
-	memory.heap_bytes = read_heap_bytes(target->tgid);
-	if (exact && shortage_seen())
+	err = memory_read(target->tgid, exact, &memory);
+	if (exact && shortage_is(err))
 		log_warn("process %d (%s): how large it is cannot be read: %s", (int)target->tgid,
-			 target->comm, strerror(-shortage_seen()));
-	if (!target_is_gone(target))
+			 target->comm, strerror(-err));
+	if (memory.rss_bytes && !target_is_gone(target))
 		target->memory = memory;
 }
