@@ -26,6 +26,9 @@ check_everybody() {
 	target_step
 	heapbpf_stop
 	whole
+	# It was met by its first call. Until its mappings were read, stacks end where the C library was
+	# called, and what that allocates for its own functions' sake ends in there.
+	sed -i -E '/^SITE site_(strdup|getline|asprintf|open_memstream) /d' truth
 	exact_of "$early"
 	mv truth.late truth
 	exact_of "$late"
