@@ -17,7 +17,7 @@
 # heapbpf. tests/vm/guest.sh runs in it and sends back the results for this script to judge.
 #
 # Environment: BUILD (build); JOBS, machines at a time (2); VM_TIMEOUT, seconds for one machine
-# (240); ACCEL, how QEMU runs them (kvm if it works, else emulated); VM_PARAMETERS, more parameters
+# (600); ACCEL, how QEMU runs them (kvm if it works, else emulated); VM_PARAMETERS, more parameters
 # for the kernels; VM_CASES, a regular expression: only cases whose line in list_cases() matches;
 # VM_REFUSED, a regular expression: heapbpf must refuse to work there, with a line that it matches.
 set -euo pipefail
@@ -25,7 +25,7 @@ cd "$(dirname "$0")/.."
 
 BUILD=$(realpath -m "${BUILD:-build}")
 JOBS=${JOBS:-2}
-VM_TIMEOUT=${VM_TIMEOUT:-240}
+VM_TIMEOUT=${VM_TIMEOUT:-600}
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/heapbpf/vm
 VERIFIED_MAX=200000
 # Without mitigations, since emulating them is dear.

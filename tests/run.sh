@@ -10,7 +10,7 @@
 #
 #   tests/run.sh [-v] [PATTERN]    only tests whose "kind file name" matches the regular expression
 #
-# Environment: BUILD (build), JOBS (2), TIMEOUT (240 seconds for one test).
+# Environment: BUILD (build), JOBS (2), TIMEOUT (480 seconds for one test).
 # The last line is "N passed, N failed, N skipped"; exit 0 only if something passed, nothing failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ fi
 pattern=${1:-}
 BUILD=$(realpath -m "${BUILD:-build}")
 JOBS=${JOBS:-2}
-TIMEOUT=${TIMEOUT:-240}
+TIMEOUT=${TIMEOUT:-480}
 export BUILD
 
 results=$(mktemp -d "${TMPDIR:-/tmp}/heapbpf-run.XXXXXX")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # --max-overhead: what is recorded in windows says so, and is still true.
-# time limit: 120 s
+# time limit: 480 s
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

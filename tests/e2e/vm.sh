@@ -3,7 +3,7 @@
 #
 # The kernels of Debian's releases, each in a virtual machine: scripts/vm-test.sh says what runs
 # there. Its results are printed as they are; the test named here is the machine as a whole.
-# time limit: 300 s
+# time limit: 800 s
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
