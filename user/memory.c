@@ -47,21 +47,29 @@ static bool read_sizes(pid_t tgid, const char *name, const char *const keys[stat
 	return found;
 }
 
-/* The size of the mappings "[heap]", which are among the first; so the rest need not be made up. */
-static uint64_t read_heap_bytes(pid_t tgid)
+/*
+ * The size of the mappings "[heap]", which are among the first; so the rest need not be made up. 0 or
+ * -errno.
+ */
+static int read_heap(pid_t tgid, uint64_t *bytes)
 {
 	FILE *file _cleanup_file_ = open_proc(tgid, "maps");
-	uint64_t start, end, bytes = 0;
+	uint64_t start, end, sum = 0;
 	char line[256];
 
-	for (int i = 0; file && i < HEAP_LINES && fgets(line, sizeof(line), file); i++) {
+	if (!file)
+		return -errno;
+	for (int i = 0; i < HEAP_LINES && fgets(line, sizeof(line), file); i++) {
 		if (strstr(line, "[heap]\n") &&
 		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
-			bytes += end - start;
-		else if (bytes)
+			sum += end - start;
+		else if (sum)
 			break;
 	}
-	return bytes;
+	if (ferror(file))
+		return -errno;
+	*bytes = sum;
+	return 0;
 }
 
 int memory_read(pid_t tgid, bool exact, struct profile_memory *out)
@@ -69,10 +77,12 @@ int memory_read(pid_t tgid, bool exact, struct profile_memory *out)
 	static const char *const rollup[] = {"Rss:", "Anonymous:"};
 	static const char *const status[] = {"VmRSS:", "RssAnon:"};
 	uint64_t *const bytes[] = {&out->rss_bytes, &out->anonymous_bytes};
+	int err;
 
 	shortage_watch();
-	if ((exact && read_sizes(tgid, "smaps_rollup", rollup, bytes)) ||
-	    read_sizes(tgid, "status", status, bytes))
-		out->heap_bytes = read_heap_bytes(tgid);
-	return shortage_seen();
+	if (!(exact && read_sizes(tgid, "smaps_rollup", rollup, bytes)) &&
+	    !read_sizes(tgid, "status", status, bytes))
+		return errno ? -errno : -ESRCH;
+	err = read_heap(tgid, &out->heap_bytes);
+	return err ? err : shortage_seen();
 }

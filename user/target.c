@@ -155,16 +155,16 @@ static char *tame_comm(const char *comm)
 	return tame;
 }
 
-/* 0 and *out, to be freed, or -errno of a shortage; then it may be NULL. */
+/* 0 and *out, to be freed, or -errno, then it may be NULL. One that has ended is COMM_UNKNOWN. */
 static int read_comm(pid_t tgid, char **out)
 {
 	FILE *file _cleanup_file_ = open_proc(tgid, "comm");
 	char comm[64] = "";
 
-	if (!file && shortage_is(-errno))
-		return -errno;
 	if (file && fgets(comm, sizeof(comm), file))
 		comm[strcspn(comm, "\n")] = 0;
+	if (!comm[0] && (!file || ferror(file)) && errno != ENOENT && errno != ESRCH)
+		return -errno;
 	*out = tame_comm(comm);
 	return *out ? 0 : -ENOMEM;
 }
@@ -199,7 +199,7 @@ int target_locate(struct target *target)
 
 int target_renew(struct target *target)
 {
-	char *comm;
+	char *comm = NULL;
 	int err = read_comm(target->tgid, &comm);
 
 	if (err)
@@ -450,7 +450,7 @@ void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact)
 	if (target->exited)
 		return;
 	err = memory_read(target->tgid, exact, &memory);
-	if (exact && shortage_is(err))
+	if (exact && err && err != -ESRCH && err != -ENOENT)
 		log_warn("process %d (%s): how large it is cannot be read: %s", (int)target->tgid,
 			 target->comm, strerror(-err));
 	if (memory.rss_bytes && !target_is_gone(target))

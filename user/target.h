@@ -92,7 +92,7 @@ struct target *target_of_ended(pid_t tgid, const char *comm);
 /* Takes a copy of `comm` for its name. 0 or -ENOMEM. */
 int target_name(struct target *target, const char *comm);
 
-/* Its name and its whereabouts anew: it executed another program. 0 or -errno of a shortage. */
+/* Its name and its whereabouts anew: it executed another program. 0 or -errno. */
 int target_renew(struct target *target);
 
 /*

@@ -439,13 +439,14 @@ verdict() {
 # What a failure must speak of, if it is one thing only.
 reason=
 
-# What the last attempt keeps to itself, or says in spite of the target `rounds` being alive.
+# What the last attempt keeps to itself, or says in spite of the target being alive.
 unsaid() {
 	local note
 
 	case $heapbpf_status in
 	0)
-		for note in 'heap profile of rounds ' 'RSS = ' 'Heap = ' 'Anonymous = '; do
+		! reader comments p.pb.gz | grep 'heap profile of unknown' || echo "it has no name"
+		for note in 'RSS = ' 'Heap = ' 'Anonymous = '; do
 			reader comments p.pb.gz | grep "$note" >/dev/null || grep -q '^heapbpf: ' err ||
 				echo "no '$note' in the comments, without a word"
 		done
