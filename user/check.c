@@ -91,7 +91,7 @@ static int show_files(struct target *target, struct probes *probes)
 static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf_cache *cache)
 {
 	struct target *target _cleanup_(cleanup_target) = NULL;
-	int err;
+	int err, returns;
 
 	err = target_open(tgid, &target);
 	if (err) {
@@ -103,8 +103,13 @@ static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf
 		log_fail(-err, "cannot look into process %d", (int)tgid);
 		return OPTS_EXIT_FAILED;
 	}
+	returns = probes->track_live ? caps_return_probes(tgid) : 0;
+	if (returns && returns != -EOPNOTSUPP) {
+		caps_check_returns(tgid);
+		return OPTS_EXIT_FAILED;
+	}
 	printf("process %d (%s)\n", (int)tgid, target->comm);
-	if (probes->track_live && caps_return_probes(tgid))
+	if (returns)
 		printf("  return probes are unsafe here (CVE-2025-21834); only -t allocs works\n");
 	return show_files(target, probes) ? OPTS_EXIT_FAILED : OPTS_EXIT_WHOLE;
 }

@@ -11,8 +11,10 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -21,8 +23,8 @@
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /*
- * From now on any system call but these kills. By a filter, since strict mode is refused where we run
- * under a filter ourselves, as in a container. 0, or -1 with errno set.
+ * From now on any system call but these kills. By a filter, since strict mode is refused where we
+ * run under a filter ourselves, as in a container. 0, or -1 with errno set.
  */
 static int enter(void)
 {
@@ -42,9 +44,11 @@ static int enter(void)
 /* The child: waits for a byte, acts, exits. Anything else kills it. */
 static void be_child(int go_fd, void (*act)(void))
 {
+	/* A filter's kill would leave a core. */
+	const struct rlimit no_core = {};
 	char byte;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || enter())
+	if (setrlimit(RLIMIT_CORE, &no_core) || prctl(PR_SET_PDEATHSIG, SIGKILL) || enter())
 		_exit(1);
 	if (read(go_fd, &byte, 1) == 1) {
 		act();
@@ -54,7 +58,14 @@ static void be_child(int go_fd, void (*act)(void))
 	syscall(SYS_exit, 1);
 }
 
-/* How the child ended: 0, -EOPNOTSUPP if it was killed, -errno. */
+/* Does a process that did what it may not die of `number`? Of others somebody else is the cause. */
+static bool is_own_death(int number)
+{
+	return number == SIGSYS || number == SIGSEGV || number == SIGILL || number == SIGTRAP ||
+	       number == SIGBUS;
+}
+
+/* How the child ended: 0, -EOPNOTSUPP if it was killed for what it did, -errno. */
 static int wait_for(pid_t child)
 {
 	int status;
@@ -63,7 +74,7 @@ static int wait_for(pid_t child)
 		if (errno != EINTR)
 			return -errno;
 	if (WIFSIGNALED(status))
-		return -EOPNOTSUPP;
+		return is_own_death(WTERMSIG(status)) ? -EOPNOTSUPP : -EINTR;
 	return WEXITSTATUS(status) ? -EIO : 0;
 }
 
@@ -80,11 +91,12 @@ int sandbox_try(int (*arm)(pid_t child, void *data), void *data, void (*act)(voi
 		be_child(go[0], act);
 	}
 	err = child < 0 ? -errno : 0;
-	close(go[0]);
 	if (!err)
 		err = arm(child, data);
+	/* We read from it as well: the child may be dead, and that must not end us. */
 	if (!err && write(go[1], "g", 1) != 1)
 		err = -errno;
+	close(go[0]);
 	/* Without a byte this ends the child, too. */
 	close(go[1]);
 	end = child < 0 ? 0 : wait_for(child);

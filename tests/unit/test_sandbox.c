@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,18 @@ TEST(a_system_call_kills)
 {
 	CHECK_EQ(sandbox_try(arm, NULL, ask_for_a_parent), -EOPNOTSUPP);
 	CHECK_EQ(sandbox_try(arm, NULL, crash), -EOPNOTSUPP);
+}
+
+static int kill_child(pid_t child, void *data)
+{
+	(void)data;
+	return kill(child, SIGKILL) ? -errno : 0;
+}
+
+/* Who is killed by others, for want of memory for one, says nothing about the kernel. */
+TEST(a_kill_by_others_is_no_answer)
+{
+	CHECK_EQ(sandbox_try(kill_child, NULL, do_nothing), -EINTR);
 }
 
 TEST(what_cannot_be_armed_tells_why)
