@@ -272,7 +272,8 @@ static double work_seen(const struct budget *budget, double part, int64_t now_ns
 	if (part <= 0 || part >= 1 || budget->part_ns <= 0)
 		return part;
 	/* Nothing can be told of less than a tick of the processor time clock, or if it lacks some. */
-	if (budget->on_probe_ns > (1 + 2 * COST_ERROR) * budget->on_cpu_ns)
+	if (budget->on_probe_ns <= 0 ||
+	    budget->on_probe_ns > (1 + 2 * COST_ERROR) * budget->on_cpu_ns)
 		return part;
 	if (outside_own_ns > 0 && outside_ns > 0) {
 		double alike_ns = outside_own_ns / outside_ns * budget->part_ns;

@@ -43,6 +43,7 @@ static double clock_of(pid_t tgid)
 void bystanders_add(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
 {
 	struct bystander *bystander;
+
 	/* Its number is used again, and nobody told of its end. */
 	bystanders_end(bystanders, tgid, 0);
 	bystander = calloc(1, sizeof(*bystander));
@@ -62,7 +63,9 @@ void bystanders_end(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
 	HASH_FIND_INT(bystanders->all, &tgid, bystander);
 	if (!bystander)
 		return;
-	bystanders->ended_ns += fmax(bystander->cpu_ns, (double)used_ns - bystander->before_ns);
+	bystanders->ended_ns +=
+		fmax(bystander->cpu_ns,
+		     (used_ns ? (double)used_ns : clock_of(tgid)) - bystander->before_ns);
 	HASH_DEL(bystanders->all, bystander);
 	free(bystander);
 }

@@ -12,6 +12,7 @@
 #include "perf_map.h"
 
 #include "cleanup.h"
+#include "clock.h"
 #include "log.h"
 #include "shortage.h"
 
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #define BLOCK_BYTES 65536
 
@@ -34,14 +34,6 @@
 #define TICK_NS 10000000
 
 /* ---- the file ---- */
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 /* Was the file written before `moment_ns` of CLOCK_BOOTTIME, by at least `margin_ns`? */
 static bool is_older(const struct stat *st, int64_t moment_ns, int64_t margin_ns)

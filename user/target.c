@@ -214,23 +214,15 @@ int target_renew(struct target *target)
 	return target_locate(target);
 }
 
-static int64_t boottime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 void target_begin(struct target *target)
 {
-	target->begun_ns = boottime_ns();
+	target->begun_ns = clock_ns(CLOCK_BOOTTIME);
 }
 
 void target_end(struct target *target)
 {
 	target->exited = true;
-	target->ended_ns = boottime_ns();
+	target->ended_ns = clock_ns(CLOCK_BOOTTIME);
 }
 
 /* Without a process behind it. */
@@ -424,6 +416,11 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 					   target->whereabouts.root_fd);
 }
 
+void target_end_cpu(struct target *target, uint64_t used_ns)
+{
+	target->cpu_ns = fmax(target->cpu_ns, (double)used_ns - target->opened_cpu_ns);
+}
+
 double target_cpu_ns(struct target *target)
 {
 	struct timespec used;
@@ -431,14 +428,8 @@ double target_cpu_ns(struct target *target)
 
 	if (!target->exited && !clock_getcpuclockid(target->tgid, &clock) &&
 	    !clock_gettime(clock, &used) && !target_is_gone(target))
-		target->cpu_ns =
-			(double)used.tv_sec * 1e9 + (double)used.tv_nsec - target->opened_cpu_ns;
+		target_end_cpu(target, (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec);
 	return target->cpu_ns;
-}
-
-void target_end_cpu(struct target *target, uint64_t used_ns)
-{
-	target->cpu_ns = fmax(target->cpu_ns, (double)used_ns - target->opened_cpu_ns);
 }
 
 void target_read_memory(struct target *target, int64_t elapsed_ns, bool exact)

@@ -143,7 +143,7 @@ bool target_has_allocator(const struct target *target);
 /* Opens the debug information of every mapped file while the process still lives. */
 void target_prepare_symbols(const struct target *target, struct symbolizer *symbolizer);
 
-/* Processor time of all its threads since target_open(), until now or its end; nanoseconds. */
+/* Processor time of all its threads since opened_cpu_ns, until now or its end; never falls. */
 double target_cpu_ns(struct target *target);
 
 /* It has ended, having used `used_ns` of processor time in all. */
