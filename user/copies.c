@@ -93,6 +93,9 @@ static bool begin(const struct crew *crew, size_t piece, struct copy *copy)
 static void finish(const struct copies_work *work, struct copy *copy, bool whole)
 {
 	close(copy->fd);
+	/* Nobody waits for what it computes. */
+	if (!whole)
+		kill(copy->pid, SIGKILL);
 	if (!contain_wait(copy->pid) && whole)
 		work->take(copy->piece, copy->answer, copy->len, work->data);
 	copy->pid = 0;
