@@ -9,7 +9,11 @@
 #   unwatch_MODE   ends that, before the program ends
 #   gone_MODE      what there is to do after it
 # each if it is defined; `load` and `mode` say what is measured. bench_measure appends to
-# LOAD.MODE.done, .ns and .program, bench_spent to .cpu and .tool.
+# LOAD.MODE.done, .ns and .program, and .beside for those with a twin; bench_spent to .cpu and .tool.
+#
+# A machine that is shared may halve its speed for a second at any time. So a program with one thread
+# has a twin where there is a processor for it, which works at the same time and is not watched: the
+# two are compared, and that with the same of two of which neither is watched.
 
 # shellcheck disable=SC2154 # tests/lib.sh has target_pid and heapbpf_pid
 modes=()
@@ -18,6 +22,8 @@ declare -A options=() heading=() baseline=()
 declare -A bench_title=([tight]="malloc, free" [churn]="2 threads, 100k objects" [map]="C++ map"
 	[sqlite3]="sqlite3 inserts" [python]="python objects" [redis]="redis SET"
 	[pipelined]="redis SET, 16 at once" [postgres]="pgbench -S")
+declare -A bench_twinned=([tight]=1 [map]=1 [sqlite3]=1 [python]=1)
+twin_pid=0
 bench_loads_known=(tight churn map sqlite3 python redis pipelined postgres)
 seconds=${seconds:-10}
 launch=()
@@ -248,6 +254,35 @@ unwatch_heapbpf() {
 	bench_spent
 }
 
+has_twin() {
+	[[ -n ${bench_twinned[$load]:-} ]] && (($(nproc) > 1))
+}
+
+# Before the program, and without what the tool puts before its command.
+start_twin() {
+	local launch=()
+
+	has_twin || return 0
+	"start_$load"
+	twin_pid=$target_pid twin_in=$target_in twin_out=$target_out
+}
+
+# What the program did, in parts of what the twin did in the same time.
+compare_twin() {
+	local target_out=$twin_out
+
+	has_twin && [[ -s last ]] || return 0
+	target_await DONE | sed -n 's/^OPS //p' >last.twin
+	awk -v twin="$(<last.twin)" 'twin > 0 { print $1 / twin }' last >>"$load.$mode.beside"
+}
+
+stop_twin() {
+	has_twin || return 0
+	kill -KILL "$twin_pid" 2>/dev/null || true
+	wait "$twin_pid" 2>/dev/null || true
+	exec {twin_in}>&- {twin_out}>&-
+}
+
 # call PREFIX: for this mode, if there is such a function.
 call() {
 	local name=$mode
@@ -263,7 +298,9 @@ bench_work() {
 	local before
 
 	before=$(cpu_ns "$target_pid")
+	has_twin && printf g >&"$twin_in"
 	("work_$load") >last 2>work.err || {
+		: >last
 		echo "program hung" >>"$load.$mode.failed"
 		return 0
 	}
@@ -286,8 +323,9 @@ bench_stop() {
 bench_measure() {
 	launch=()
 	call prepare
-	if "start_$load" && call watch; then
+	if start_twin && "start_$load" && call watch; then
 		bench_work
+		compare_twin
 		kill -0 "$target_pid" 2>/dev/null || echo "program died" >>"$load.$mode.failed"
 		call unwatch
 		bench_stop
@@ -298,6 +336,7 @@ bench_measure() {
 		bench_stop
 		call gone || true
 	fi
+	stop_twin
 }
 
 # bench_rounds ROUNDS: every load in every mode, in turns; not those that a script's can_watch LOAD MODE
@@ -362,8 +401,11 @@ cell_per_second() {
 
 # Work done, in parts of that without the tool: baseline[MODE], or `nothing`.
 cell_ratio() {
-	awk -v v="$(script_median "$1.$2.done")" \
-		-v base="$(script_median "$1.${baseline[$2]:-nothing}.done")" 'BEGIN { if (base) printf "%.3g", v / base; else printf "-" }'
+	local what="done"
+
+	[[ -s $1.$2.beside ]] && what=beside
+	awk -v v="$(script_median "$1.$2.$what")" -v base="$(script_median "$1.${baseline[$2]:-nothing}.$what")" \
+		'BEGIN { if (base) printf "%.3g", v / base; else printf "-" }'
 }
 
 # Processor time per piece of work beyond that without the tool; nanoseconds.
