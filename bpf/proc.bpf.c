@@ -34,7 +34,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 256 * 1024);
+	__uint(max_entries, 128 * 1024);
 } events SEC(".maps");
 
 __hidden bool proc_get(__u32 tgid, struct hb_proc *out)

@@ -82,7 +82,7 @@ test_more_than_can_be_told() {
 	# Expanded by the command.
 	# shellcheck disable=SC2016
 	target_spawn "$HEAPBPF" -o "$test_dir/prof/" --top 0 -- sh -c \
-		'read x; while [ $((i += 1)) -le 1000 ]; do : & done; echo begun; wait; echo all' 2>err
+		'read x; while [ $((i += 1)) -le 1500 ]; do : & done; echo begun; wait; echo all' 2>err
 	heapbpf_pid=$target_pid
 	eventually grep -q ^recording err
 	kill -STOP "$heapbpf_pid"
