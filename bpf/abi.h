@@ -243,8 +243,8 @@ struct hb_counters {
 _Static_assert((HB_COUNTERS_CNT & (HB_COUNTERS_CNT - 1)) == 0, "the CPU is masked in BPF");
 
 /*
- * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process, from when it joined to
- * its end.
+ * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process, from when it joined
+ * to its end.
  */
 struct hb_proc {
 	__u32 epoch;	 /* number of its image, from hb_images: a new one at each exec */
@@ -252,7 +252,8 @@ struct hb_proc {
 	__u64 asked_ns;	 /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
 	__u32 told;	 /* 1: user space knows of it; 2: there was no room to tell it so far */
 	__u32 ignored;	 /* 1: user space wants nothing of it */
-	__u32 parent; /* it was forked from this process and has its image; 0: no more, or unknown */
+	/* it was forked from this process and has its image; 0: no more, or unknown */
+	__u32 parent;
 	__u32 held_child; /* the child that was held last, if it lives; bpf/proc.bpf.c only */
 	__u64 held_ns;	  /* monotonic time of that */
 };
@@ -374,7 +375,9 @@ enum hb_event_type {
 	HB_EVENT_EXIT, /* the last thread ended */
 	HB_EVENT_MAPS, /* mappings changed, or the unwinder met an address that it cannot place */
 	HB_EVENT_HELD, /* SIGSTOP was sent: the process waits for SIGCONT; pc: enum hb_held */
-	/* It stops itself, for it saw a child stopped that was only held: it waits for SIGCONT, too */
+	/*
+	 * It stops itself, for it saw a child stopped that was only held: it waits for SIGCONT, too
+	 */
 	HB_EVENT_MISTAKEN,
 	HB_EVENT_JOIN, /* the process is followed from now on; pc: hb_proc.parent */
 	HB_EVENT_SEEN, /* a process that is not followed executed a program; epoch 0 */
@@ -395,9 +398,9 @@ struct hb_event {
 _Static_assert(sizeof(struct hb_event) == 48, "no padding");
 
 /*
- * Where a process is to be held, so that it does not run code of its own before it is probed. A hold
- * is a SIGSTOP before the next instruction of the process. BPF goes from any of these to HELD, and
- * back if nobody can be told; user space from HELD to any other.
+ * Where a process is to be held, so that it does not run code of its own before it is probed. A
+ * hold is a SIGSTOP before the next instruction of the process. BPF goes from any of these to HELD,
+ * and back if nobody can be told; user space from HELD to any other.
  */
 enum hb_hold {
 	HB_HOLD_NONE,	/* nowhere */

@@ -211,7 +211,9 @@ __noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra)
 	return place && is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
 }
 
-/* Will the call whose probe we are at be seen again, from where its function jumps to? Global, too. */
+/*
+ * Will the call whose probe we are at be seen again, from where its function jumps to? Global, too.
+ */
 __noinline int alloc_goes_on(__u64 ip, __u64 cookie)
 {
 	__u32 slot = HB_COOKIE_SLOT(cookie), is_slot = 0;

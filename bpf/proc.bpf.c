@@ -62,9 +62,9 @@ struct {
 __u32 hb_holds_off;
 
 /*
- * Processor time of the current process: of its threads that were released, this one, and the first.
- * The kernel adds up at each tick; who has lived for less is taken to have run all the time. 0: other
- * threads are at work.
+ * Processor time of the current process: of its threads that were released, this one, and the
+ * first. The kernel adds up at each tick; who has lived for less is taken to have run all the time.
+ * 0: other threads are at work.
  */
 static __noinline __u64 used_cpu_ns(void)
 {
@@ -125,8 +125,8 @@ static __u32 next_image(void)
 }
 
 /*
- * Tells of a process that met a probe. If nobody can be told, the next probe tries again; that counts
- * as lost once.
+ * Tells of a process that met a probe. If nobody can be told, the next probe tries again; that
+ * counts as lost once.
  */
 static __noinline void meet(__u32 tgid, struct hb_proc *proc)
 {

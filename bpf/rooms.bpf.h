@@ -63,8 +63,8 @@ static __always_inline bool sampler_takes(__u64 size)
 __hidden bool proc_get(__u32 tgid, struct hb_proc *proc);
 
 /*
- * proc: of everybody's processes (HB_FOLLOW_EVERYBODY): `tgid` met a probe, and is followed from now
- * on. False: it is not to be recorded.
+ * proc: of everybody's processes (HB_FOLLOW_EVERYBODY): `tgid` met a probe, and is followed from
+ * now on. False: it is not to be recorded.
  */
 __hidden bool proc_meets(__u32 tgid);
 
@@ -74,7 +74,9 @@ __hidden void proc_changes_libraries(__u32 tgid);
 /* proc: tells user space that `pc` cannot be placed; at most one per process and 20 ms. */
 __hidden void hb_request_maps(__u32 tgid, __u32 epoch, __u64 pc);
 
-/* retprobe: where return probes let functions of the current process return to; 0: there are none. */
+/*
+ * retprobe: where return probes let functions of the current process return to; 0: there are none.
+ */
 __hidden __u64 retprobe_trampoline(void);
 
 /*
@@ -83,7 +85,9 @@ __hidden __u64 retprobe_trampoline(void);
  */
 __hidden __u64 retprobe_uncover(__u64 at, __u64 trampoline);
 
-/* retprobe: the return address at `at`, where `ra` was read: the real one if that is a trampoline. */
+/*
+ * retprobe: the return address at `at`, where `ra` was read: the real one if that is a trampoline.
+ */
 __hidden __u64 retprobe_real_return(__u64 at, __u64 ra);
 
 /* account: counts a sampled allocation at its site. False: the site table is full (counted). */

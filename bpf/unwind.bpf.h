@@ -25,8 +25,8 @@ __u64 unwind_stack(__u64 rbp, __u64 ra, __u64 cfa, __u32 tgid, const struct hb_p
 __hidden void unwind_inherit(__u32 from, __u32 from_epoch, __u32 to, __u32 to_epoch);
 
 /*
- * Where `pc` of the current process is in a file that has a slot in `wrappers`: HB_PLACE(), or 0: in
- * no such file, or in no mapping that is known. Not __hidden, as unwind_stack().
+ * Where `pc` of the current process is in a file that has a slot in `wrappers`: HB_PLACE(), or 0:
+ * in no such file, or in no mapping that is known. Not __hidden, as unwind_stack().
  */
 __u64 unwind_place(__u64 pc);
 

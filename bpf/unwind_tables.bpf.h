@@ -10,8 +10,8 @@
 #include "cfi_row.h"
 
 /*
- * One array of chunks of rows and one of index pages per file, as large as it must be. Sizes and not
- * types: clang 14 leaves a type that only an inner map mentions out of the BTF.
+ * One array of chunks of rows and one of index pages per file, as large as it must be. Sizes and
+ * not types: clang 14 leaves a type that only an inner map mentions out of the BTF.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 BUILD=${BUILD:-build}
 FILE_LINES_MAX=500
 FUNCTION_LINES_MAX=60
+COMMENT_COLUMNS_MAX=100
 CLANG_FORMAT_VERSION=14
 
 faults=0
@@ -121,6 +122,24 @@ check_lengths() {
 	done
 }
 
+# Comments, also those behind code: clang-format does not wrap them, since lists in them are laid out
+# by hand. Code alone may be longer where clang-format leaves it so, as with a long string.
+check_comment_widths() {
+	local file
+
+	for file in "${sources[@]}" "${targets[@]}"; do
+		fault_lines < <(expand -t 8 "$file" | awk -v file="$file" -v max="$COMMENT_COLUMNS_MAX" '
+			{ text = $0 }
+			# What looks like a comment in a literal is none.
+			!inside { gsub(/\047\\?"\047|"([^"\\]|\\.)*"/, "", text) }
+			(inside || text ~ /\/[*\/]/) && length($0) > max {
+				print file ":" NR ": comment to column " length($0) "; " max \
+					" is the limit"
+			}
+			match(text, /.*(\/\*|\*\/)/) { inside = substr(text, RLENGTH - 1, 2) == "/*" }')
+	done
+}
+
 # Each header compiles as the only one; those of the BPF programs after the kernel's types. Not those
 # that are made to be completed by a definition, and say so.
 check_self_contained() {
@@ -177,6 +196,7 @@ check_manual
 check_licences
 check_documented
 check_lengths
+check_comment_widths
 check_self_contained
 check_options
 

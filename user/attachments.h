@@ -20,8 +20,8 @@ struct attachments *attachments_new(enum uprobe_link_tier tier,
 void attachments_free(struct attachments *attachments);
 
 /*
- * Adds the points of a file in `tgid` (0: in all processes), and puts them in if the switch is on. `path` must go on to
- * name that file. 0, or -errno of the kernel with nothing added.
+ * Adds the points of a file in `tgid` (0: in all processes), and puts them in if the switch is on.
+ * `path` must go on to name that file. 0, or -errno of the kernel with nothing added.
  */
 int attachments_add(struct attachments *attachments, pid_t tgid, const char *path,
 		    const struct uprobe_link_point *points, size_t cnt);

@@ -8,11 +8,11 @@
  *
  * The keeper is a second child. While the program is held, a SIGKILL of ours would leave it stopped
  * for ever, and one of its children as well. The keeper, which no signal from a terminal reaches,
- * waits for a lock that we hold for life, and if we died tells BPF to hold nobody any more and sends
- * SIGCONT to all whom BPF's own map says to be held: to take out the probes of many processes takes
- * the kernel seconds, in which others still begin. A robust lock is given up first of all, a descriptor when
- * all the others are closed. (PR_SET_PDEATHSIG would do so without a process, but is forgotten by
- * programs that change their user, and would come after orderly ends as well.)
+ * waits for a lock that we hold for life, and if we died tells BPF to hold nobody any more and
+ * sends SIGCONT to all whom BPF's own map says to be held: to take out the probes of many processes
+ * takes the kernel seconds, in which others still begin. A robust lock is given up first of all, a
+ * descriptor when all the others are closed. (PR_SET_PDEATHSIG would do so without a process, but
+ * is forgotten by programs that change their user, and would come after orderly ends as well.)
  */
 #include "command.h"
 

@@ -3,9 +3,9 @@
  * In: addresses in several files. Out: the functions, files and lines at them, in no order.
  *
  * libdw keeps all that it ever read of a unit (each row of its line table), and reads it for the
- * first address in it. So addresses are sorted by unit, a unit is read by one copy only, and what it
- * takes of memory ends with the copy. Copies and not threads: they share what is read already, which
- * of a compressed file is all of it, and handles of libdw must not be shared by threads.
+ * first address in it. So addresses are sorted by unit, a unit is read by one copy only, and what
+ * it takes of memory ends with the copy. Copies and not threads: they share what is read already,
+ * which of a compressed file is all of it, and handles of libdw must not be shared by threads.
  *
  * An answer is, per address: struct answer_head, then per frame struct frame_head and its texts.
  */

@@ -20,8 +20,8 @@ struct finish_clock {
 };
 
 /*
- * Reads the maps, which nobody changes any more, and writes and shows everything. What went wrong is
- * logged.
+ * Reads the maps, which nobody changes any more, and writes and shows everything. What went wrong
+ * is logged.
  */
 enum opts_exit finish(const struct session *session, const struct windows *windows,
 		      const struct finish_clock *clock);

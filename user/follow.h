@@ -24,8 +24,8 @@ int follow_catch_up(struct session *session, struct target *target);
 void follow_renew(struct session *session, struct target *target, bool renamed);
 
 /*
- * The same as follow_catch_up() after events told of changes: probes of a thread that is gone are replaced. A failure
- * makes the session incomplete, unless the target has ended.
+ * The same as follow_catch_up() after events told of changes: probes of a thread that is gone are
+ * replaced. A failure makes the session incomplete, unless the target has ended.
  */
 int follow_look(struct session *session, struct target *target);
 

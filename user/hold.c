@@ -2,10 +2,10 @@
 /*
  * In: HB_EVENT_HELD of a command or of its children. Out: its image probed, and SIGCONT.
  *
- * BPF stops the process by a signal: a child where it first writes to its memory, and any of them at
- * the end of exec and where its dynamic linker speaks to debuggers. That needs no ptrace(2), so it is
- * there for each image that the process becomes, leaves the place of a tracer to others, and puts
- * nothing into the process that somebody would have to take out again.
+ * BPF stops the process by a signal: a child where it first writes to its memory, and any of them
+ * at the end of exec and where its dynamic linker speaks to debuggers. That needs no ptrace(2), so
+ * it is there for each image that the process becomes, leaves the place of a tracer to others, and
+ * puts nothing into the process that somebody would have to take out again.
  *
  *   fork    all that the parent has is mapped: ready
  *   exec    only the program and its dynamic linker are mapped. A static program is ready

@@ -25,7 +25,9 @@ static const x86_reg names[][KNOWN_REG_CNT] = {
 	{X86_REG_AH, X86_REG_CH, X86_REG_DH, X86_REG_BH},
 };
 
-/* Functions may change these (System V ABI, x86-64, section 3.2.1): all but rbx, rsp, rbp, r12-15. */
+/*
+ * Functions may change these (System V ABI, x86-64, section 3.2.1): all but rbx, rsp, rbp, r12-15.
+ */
 #define CHANGED_BY_CALLS 0x0fc7
 
 /* Number of a register by one of its first `name_cnt` kinds of names; -1: none of them. */

@@ -81,8 +81,8 @@ void loader_window(struct loader *loader, bool open);
 void loader_set_rate(struct loader *loader, uint64_t rate_bytes);
 
 /*
- * Follows the process from now on, unless it is; *epoch is the number of its image. 0 or -errno, not
- * logged.
+ * Follows the process from now on, unless it is; *epoch is the number of its image. 0 or -errno,
+ * not logged.
  */
 int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch);
 
@@ -97,7 +97,9 @@ void loader_ignore(struct loader *loader, pid_t tgid);
 int loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold,
 		const struct hb_linker *linker);
 
-/* True if somebody is being held: SIGCONT is due, after HB_EVENT_HELD, which may be still to come. */
+/*
+ * True if somebody is being held: SIGCONT is due, after HB_EVENT_HELD, which may be still to come.
+ */
 bool loader_holds_any(const struct loader *loader);
 
 /* Holds nobody from now on but those who are being held. */
@@ -107,8 +109,8 @@ void loader_end_holds(struct loader *loader);
 int loader_holds_fd(const struct loader *loader);
 
 /*
- * Where others can end holds as well, by any number but 0: a descriptor, borrowed, of memory to map,
- * and in it the offset of 4 bytes.
+ * Where others can end holds as well, by any number but 0: a descriptor, borrowed, of memory to
+ * map, and in it the offset of 4 bytes.
  */
 int loader_holds_switch(const struct loader *loader, uint64_t *off);
 

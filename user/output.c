@@ -25,7 +25,9 @@ FILE *output_people(const struct opts *opts)
 	return opts->output && outfile_is_stdout(opts->output) ? stderr : stdout;
 }
 
-/* heapbpf.COMM.PID[.N][.TYPE].pb.gz, with nothing in COMM that a shell or a path could trip over. */
+/*
+ * heapbpf.COMM.PID[.N][.TYPE].pb.gz, with nothing in COMM that a shell or a path could trip over.
+ */
 static char *own_name(const struct opts *opts, const struct target *target, enum profile_type type)
 {
 	char comm[64], nth[16] = "", *name;

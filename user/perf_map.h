@@ -43,10 +43,10 @@ struct perf_map_code {
 int perf_map_open(const struct perf_map_owner *owner);
 
 /*
- * Names codes[0..cnt), which have no names yet and ascend by pc, from a file in the form of a map. Of
- * several lines about an address the last one is right: code comes and goes. *malformed: lines that
- * make no sense, of those that were read; once all codes are named, none is. 0, or -errno with some
- * of the names found.
+ * Names codes[0..cnt), which have no names yet and ascend by pc, from a file in the form of a map.
+ * Of several lines about an address the last one is right: code comes and goes. *malformed: lines
+ * that make no sense, of those that were read; once all codes are named, none is. 0, or -errno with
+ * some of the names found.
  */
 int perf_map_read(int fd, struct perf_map_code *codes, size_t cnt, size_t *malformed);
 

@@ -2,8 +2,8 @@
 /*
  * In: frames of stacks, all that was ever mapped, a symbolizer. Out: locations, each once, and the
  * mappings that hold them. Memory that no file backs (JIT code) has addresses and no mapping, and
- * names if the process tells them; a mapping none of whose addresses has a name keeps its flags clear, so
- * that a reader with better debug information may still name them.
+ * names if the process tells them; a mapping none of whose addresses has a name keeps its flags
+ * clear, so that a reader with better debug information may still name them.
  */
 #include "places.h"
 
@@ -144,7 +144,9 @@ static struct symbolize_address address_of(const struct places *places, const st
 	return address;
 }
 
-/* Could `map` (NULL: none) be JIT code? It may lie in memory that is shared, and so has an inode. */
+/*
+ * Could `map` (NULL: none) be JIT code? It may lie in memory that is shared, and so has an inode.
+ */
 static bool holds_jit(const struct procmap *map)
 {
 	return !map || (!map->elf &&

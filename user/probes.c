@@ -257,8 +257,9 @@ int probes_explain_none(const struct probes *probes, const struct target *target
 #define PADDING_MAX 16
 
 /*
- * The ranges of a file's entry points, neighbours as one. 0, or -E2BIG: more than fit; one range over
- * what lies between would take calls from there for nested ones, and they would not be counted.
+ * The ranges of a file's entry points, neighbours as one. 0, or -E2BIG: more than fit; one range
+ * over what lies between would take calls from there for nested ones, and they would not be
+ * counted.
  */
 static int fill_wrappers(const struct allocators_set *set, struct hb_wrappers *wrappers)
 {
@@ -355,9 +356,9 @@ void probes_mark(const struct probes *probes, struct procmaps *maps)
 _Static_assert(HB_SLOT_MAX - 1 <= UINT8_MAX, "slots are below that, see loader_attach()");
 
 /*
- * Attaches a file's in `tgid`, 0: in all processes. Through our own descriptor of the file: whatever
- * a process mapped, executed or replaced meanwhile, the offsets are used on the file that they were
- * planned on. 0 or -errno, not logged.
+ * Attaches a file's in `tgid`, 0: in all processes. Through our own descriptor of the file:
+ * whatever a process mapped, executed or replaced meanwhile, the offsets are used on the file that
+ * they were planned on. 0 or -errno, not logged.
  */
 static int attach_file(struct probes *probes, struct probes_file *file, pid_t tgid,
 		       struct loader *loader)

@@ -64,8 +64,8 @@ bool probes_wanted(const struct allocators_fn *fn, bool track_live);
 void probes_mark(const struct probes *probes, struct procmaps *maps);
 
 /*
- * Attaches in `target` the files of its last scan that were not looked at before, and remembers them
- * there; *any: there were some. 0, -ESRCH (the process ended; not logged), or -errno, logged.
+ * Attaches in `target` the files of its last scan that were not looked at before, and remembers
+ * them there; *any: there were some. 0, -ESRCH (the process ended; not logged), or -errno, logged.
  */
 int probes_attach(struct probes *probes, struct target *target, struct loader *loader, bool *any);
 

@@ -26,7 +26,8 @@ struct processes {
 };
 
 /*
- * Makes the table: targets that were named, and others of which something was sampled. 0 or -ENOMEM.
+ * Makes the table: targets that were named, and others of which something was sampled. 0 or
+ * -ENOMEM.
  */
 int processes_make(const struct session *session, struct processes *out);
 
@@ -38,8 +39,8 @@ void processes_show(const struct processes *processes, const struct session *ses
 		    FILE *out);
 
 /*
- * Writes all of them to heapbpf.processes.tsv in the directory of the output, beside their profiles:
- * a line with the names of the columns, then a line for each. 0 or -errno, logged.
+ * Writes all of them to heapbpf.processes.tsv in the directory of the output, beside their
+ * profiles: a line with the names of the columns, then a line for each. 0 or -errno, logged.
  */
 int processes_write(const struct processes *processes, const struct session *session);
 

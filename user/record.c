@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: options. Out: a recording that came to its end, handed to finish, and an exit status. Waits in
- * one poll for the clock, signals, events and the targets' end; in between it looks once a second
- * how large they are.
+ * In: options. Out: a recording that came to its end, handed to finish, and an exit status. Waits
+ * in one poll for the clock, signals, events and the targets' end; in between it looks once a
+ * second how large they are.
  */
 #include "record.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * In: a snapshot of mappings. Out: the same, with code that has lost its file given back to it. The
- * kernel forgets where a copy came from, but the other segments of the file are still in their places,
- * and the file says where its code belongs beside them.
+ * kernel forgets where a copy came from, but the other segments of the file are still in their
+ * places, and the file says where its code belongs beside them.
  */
 #include "remapped.h"
 

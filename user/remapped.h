@@ -12,9 +12,9 @@ struct elf_cache;
 struct procmaps;
 
 /*
- * Attaches their file to such mappings of the snapshot, and marks them (procmap.remapped): those that
- * lie where the segments of the file before them say that its code is. 0, or -errno of a shortage of
- * ours.
+ * Attaches their file to such mappings of the snapshot, and marks them (procmap.remapped): those
+ * that lie where the segments of the file before them say that its code is. 0, or -errno of a
+ * shortage of ours.
  */
 int remapped_restore(struct procmaps *maps, pid_t tgid, struct elf_cache *cache);
 

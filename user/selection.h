@@ -9,7 +9,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What a process must be; all that is given. Zeroed: any process is chosen, and nothing is given. */
+/*
+ * What a process must be; all that is given. Zeroed: any process is chosen, and nothing is given.
+ */
 struct selection {
 	bool by_comm, by_user;
 	regex_t comm; /* POSIX extended, found anywhere in the name */

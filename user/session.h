@@ -41,7 +41,8 @@ struct session {
 	struct everybody *everybody;  /* owned; NULL: only the targets are probed */
 	struct bystanders bystanders; /* owned; who is probed and no target */
 	uint64_t skipped[JOIN_SKIP_CNT];
-	bool holds; /* the first target is a command; held at their beginnings are it and its children */
+	/* the first target is a command; held at their beginnings are it and its children */
+	bool holds;
 	bool ready;	 /* its first image is probed, and waits for hold_release() */
 	bool released;	 /* that was called */
 	bool incomplete; /* part of a target could not be followed; it was said */

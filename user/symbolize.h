@@ -70,8 +70,8 @@ void symbolizer_expect(struct symbolizer *symbolizer, const struct symbolize_add
 void symbolizer_set_share(struct symbolizer *symbolizer, unsigned at_once, uint64_t piece_bytes);
 
 /*
- * What is at `vma` of `file` (pass return address - 1 for callers). Remembered per (file, vma).
- * 0 with *out (cnt 0: unknown), or -ENOMEM, -EMFILE, -ENFILE: an answer might lack something. If what
+ * What is at `vma` of `file` (pass return address - 1 for callers). Remembered per (file, vma). 0
+ * with *out (cnt 0: unknown), or -ENOMEM, -EMFILE, -ENFILE: an answer might lack something. If what
  * we lack keeps us from reading the debug information of a file, each later lookup says so.
  */
 int symbolizer_lookup(struct symbolizer *symbolizer, const struct elf_file *file, uint64_t vma,

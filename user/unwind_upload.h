@@ -26,8 +26,8 @@ void unwind_pages_fill(const struct hb_cfi_row *rows, size_t row_cnt, struct unw
 		       struct hb_uw_page *out);
 
 /*
- * Makes the array of rows (struct hb_cfi_chunk) and the array of pages of `cfi`. 0 with two descriptors that the caller
- * closes, or -errno with neither.
+ * Makes the array of rows (struct hb_cfi_chunk) and the array of pages of `cfi`. 0 with two
+ * descriptors that the caller closes, or -errno with neither.
  */
 int unwind_upload(const struct cfi_table *cfi, struct unwind_pages pages, int *rows_fd,
 		  int *index_fd);

@@ -106,9 +106,9 @@ static bool is_in_turn(pid_t tgid, void *targets)
 }
 
 /*
- * Whose turn it is: `share` of those that live, each set of them equally likely (selection sampling,
- * Knuth, volume 2, 3.4.2, algorithm S). A number divided by the chance of its process to be in turn is
- * unbiased.
+ * Whose turn it is: `share` of those that live, each set of them equally likely (selection
+ * sampling, Knuth, volume 2, 3.4.2, algorithm S). A number divided by the chance of its process to
+ * be in turn is unbiased.
  */
 static void take_turns(struct windows *windows)
 {

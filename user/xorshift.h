@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * xorshift64* (Vigna 2016, "An experimental exploration of Marsaglia's xorshift generators"): chance
- * that can be repeated, for what nobody has to guess.
+ * xorshift64* (Vigna 2016, "An experimental exploration of Marsaglia's xorshift generators"):
+ * chance that can be repeated, for what nobody has to guess.
  */
 #ifndef XORSHIFT_H
 #define XORSHIFT_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * One of the many units of a program with as much debug information as a compiler has: the standard
- * library makes it large, and what runs are sixteen functions that call those of other units, as the
- * bits of a number say. bench-user.sh compiles it once and gives `large_table` another name in each
- * copy.
+ * library makes it large, and what runs are sixteen functions that call those of other units, as
+ * the bits of a number say. bench-user.sh compiles it once and gives `large_table` another name in
+ * each copy.
  */
 #include <algorithm>
 #include <map>

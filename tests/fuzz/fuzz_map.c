@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * In: bytes that may be a perf map. Out: nothing, unless perf_map gives a name that no line can have,
- * a name depends on what else is asked for, or memory is misused.
+ * In: bytes that may be a perf map. Out: nothing, unless perf_map gives a name that no line can
+ * have, a name depends on what else is asked for, or memory is misused.
  */
 #include "perf_map.h"
 #include "table_check.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Code made at run time, below allocations of known sizes. Says where it is in lines that a perf map
- * would have, for the script that watches to write one, and then READY. Each image has its code at the
- * same addresses.
+ * Code made at run time, below allocations of known sizes. Says where it is in lines that a perf
+ * map would have, for the script that watches to write one, and then READY. Each image has its code
+ * at the same addresses.
  *
  *   jit [SIZE [more]]   jit_first allocates SIZE (70001 if not given) bytes, jit_second one more.
  *                       With "more" the program begins again afterwards, with SIZE + 10

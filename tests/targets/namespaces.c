@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A library in a namespace of the dynamic linker of its own, with a libc of its own: a second mapping
- * of the same file, whose allocator shares nothing with the first. It is loaded when the target goes
- * on, allocates by turns with the program, and is unloaded in the end.
+ * A library in a namespace of the dynamic linker of its own, with a libc of its own: a second
+ * mapping of the same file, whose allocator shares nothing with the first. It is loaded when the
+ * target goes on, allocates by turns with the program, and is unloaded in the end.
  * build: -fno-builtin -ldl -D_GNU_SOURCE
  * library: namespaces_library -DLIBRARY -fno-builtin
  * library: namespaces_own -DLIBRARY -DOWN -fno-builtin -Wl,-Bsymbolic

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A program whose code is not mapped as one piece of its file any more.
- *   remap moved     copied to memory without a file and moved over its place, as is done to get huge
- *                   pages
+ *   remap moved     copied to memory without a file and moved over its place, as is done to get
+ *                   huge pages
  *   remap written   a page in the middle was made writable, written, and made code again
  *   remap libc      the code of libc was moved
  * build: -fno-builtin -D_GNU_SOURCE

@@ -86,8 +86,8 @@ struct setup {
 };
 
 /*
- * A millisecond of all processes, of which `part` are probed; what that comes to is added to *out and
- * *load. The calls that were probed.
+ * A millisecond of all processes, of which `part` are probed; what that comes to is added to *out
+ * and *load. The calls that were probed.
  */
 static double live_all(rate_fn *rate, const struct setup *setup, double seconds, double part,
 		       struct outcome *out, struct budget_load *load)
@@ -307,7 +307,9 @@ TEST(a_short_recording_has_one_burst)
 	CHECK(out.seen_s > 0.6 && out.seen_s < 1.1);
 }
 
-/* Whatever can be afforded, nobody is recorded for longer than a turn, and all of the time counts. */
+/*
+ * Whatever can be afforded, nobody is recorded for longer than a turn, and all of the time counts.
+ */
 TEST(turns)
 {
 	static const double limits[] = {0.9, INFINITY};
@@ -368,7 +370,10 @@ TEST(a_cost_that_is_about_known)
 	}
 }
 
-/* Somebody's processor time is not known, who was hit: what that would mean for the others is ignored. */
+/*
+ * Somebody's processor time is not known, who was hit: what that would mean for the others is
+ * ignored.
+ */
 TEST(time_that_is_not_known)
 {
 	struct budget_load load = {0};

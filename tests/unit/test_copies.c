@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Pieces of work in copies: each answer comes back once and whole, whatever the number of copies; of
- * a copy that fails nothing comes, and the others go on.
+ * Pieces of work in copies: each answer comes back once and whole, whatever the number of copies;
+ * of a copy that fails nothing comes, and the others go on.
  */
 #include "check.h"
 #include "contain.h"

@@ -149,7 +149,9 @@ HEAP_TEST(mappings_say_what_is_known_of_them)
 	CHECK_EQ(at(profile, 1, 2)->names.cnt, 0);
 }
 
-/* The map is that of the last image; what an earlier one had at the same address is another place. */
+/*
+ * The map is that of the last image; what an earlier one had at the same address is another place.
+ */
 HEAP_TEST(jit_code_has_the_names_of_its_image)
 {
 	const uint64_t pcs[] = {0x20001, 0x400101, 0x10001, 0x90001, 0x20001};

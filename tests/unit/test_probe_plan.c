@@ -174,7 +174,10 @@ static const struct expected recorded[] = {
 	 true, "jmp 0x29290", false}},
 	{"musl posix_memalign", CODE("\x53\xb8\x16\x00\x00\x00\x48\x89\xfb\x48\x89\xf7"), 0x29fa0,
 	 RDI | RSI | RDX, RETURNS, NULL_TOO, {0, 0, true, "push %rbx", false}},
-	/* Debian 13 compiles these with -fcf-protection, as Ubuntu does everything: libjemalloc2 5.3.0-3 */
+	/*
+	 * Debian 13 compiles these with -fcf-protection, as Ubuntu does everything: libjemalloc2
+	 * 5.3.0-3
+	 */
 	{"jemalloc, endbr64: malloc",
 	 CODE("\xf3\x0f\x1e\xfa\x48\x81\xff\x00\x10\x00\x00\x0f\x87\x7f\x00\x00\x00\x48\x8d"
 	      "\x15\xd8\x89\x10\x00"),
@@ -226,7 +229,10 @@ static const struct expected recorded[] = {
 	 CODE("\xf3\x0f\x1e\xfa\x55\x48\x89\xf8\x53\x48\xf7\xd8\x48\x21\xf8\x48\x83\xec\x08"
 	      "\x48\x39\xf8"),
 	 0x4e0b0, RDI | RSI, RETURNS, NULL_TOO, {4, 0, true, "push %rbp", false}},
-	/* no package: gcc 12.2.0 -O2 -fcf-protection=full on a free() that begins "if (!memory) return" */
+	/*
+	 * no package: gcc 12.2.0 -O2 -fcf-protection=full on a free() that begins "if (!memory)
+	 * return"
+	 */
 	{"gcc, endbr64: free", CODE("\xf3\x0f\x1e\xfa\x48\x85\xff\x74\x47\x55\x48\x8d\x6f\xf0\x53"),
 	 0x1000, RDI,
 	 ENTRY_ONLY, SKIP_NULL, {9, 0, true, "push %rbp", false}},
