@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The rules that a script can check: format, shell scripts, licences, documented headers, lengths,
-# headers that stand alone, and options that README, manual, completion and --help agree on.
-# Says every fault with its place; exit 1 if there is one. BUILD as for make (build).
+# The rules that a script can check: what lies at the top, format, shell scripts, licences,
+# documented headers, lengths, headers that stand alone, and options that README, manual, completion
+# and --help agree on. Says every fault with its place; exit 1 if there is one. BUILD as for make
+# (build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,7 @@ FILE_LINES_MAX=500
 FUNCTION_LINES_MAX=60
 COMMENT_COLUMNS_MAX=100
 CLANG_FORMAT_VERSION=14
+TOP=(.ci .clang-format .gitignore LICENSE Makefile README.md bpf proto scripts tests user vmlinux)
 
 faults=0
 
@@ -39,6 +41,20 @@ targets=(tests/targets/*.[ch] tests/targets/*.cc tests/vm/*.c tests/bench/*.c te
 headers=(user/*.h bpf/*.h)
 scripts=(scripts/*.sh scripts/heapbpf.bash tests/*.sh tests/e2e/*.sh tests/targets/*.sh tests/bench/*.sh
 	tests/vm/*.sh .ci/run)
+
+# Only what is committed: what a run leaves there must not come along.
+check_top() {
+	local name
+
+	if ! git ls-files --error-unmatch scripts/lint.sh >/dev/null 2>&1; then
+		note "this is no clone of the repository: the top of the tree not checked"
+		return
+	fi
+	while IFS= read -r -d '' name; do
+		printf '%s\n' "${TOP[@]}" | grep -xFe "$name" >/dev/null ||
+			fault "$name: not of the project; remove it, or name it in TOP of scripts/lint.sh"
+	done < <(git ls-files -z | cut -z -d/ -f1 | sort -zu)
+}
 
 check_format() {
 	local tool=clang-format file
@@ -190,6 +206,7 @@ check_options() {
 	done
 }
 
+check_top
 check_format
 check_shell
 check_manual
