@@ -15,8 +15,9 @@
 #define SECOND_NS 1000000000LL
 
 /*
- * So much of the limit is planned for. The rest is for what is not known: probes that come and go, the
- * caches of the target, a load that rises, and that a hit may cost more there than where it was measured.
+ * So much of the limit is planned for. The rest is for what is not known: probes that come and go,
+ * the caches of the target, a load that rises, and that a hit may cost more there than where it was
+ * measured.
  */
 #define HEADROOM 0.9
 
@@ -164,8 +165,9 @@ static void learn(double *estimate, double value, bool is_cost)
 }
 
 /*
- * What the period that ends taught of the load. Not the look of the processor time, if that is known
- * from before: probes in place all the time may make a target that waits a lot look much busier.
+ * What the period that ends taught of the load. Not the look of the processor time, if that is
+ * known from before: probes in place all the time may make a target that waits a lot look much
+ * busier.
  */
 static void learn_load(struct budget *budget, int64_t now_ns, const struct budget_load *load)
 {
@@ -256,9 +258,9 @@ static void plan(struct budget *budget, int64_t now_ns, const struct budget_load
 }
 
 /*
- * The share of the period's work that was seen, if `part` of its time was: of all processes in all of
- * the time. How fast they worked inside, compared with outside, is due to the probes as far as they
- * can explain it, and no further: a load that changes by itself makes the same difference.
+ * The share of the period's work that was seen, if `part` of its time was: of all processes in all
+ * of the time. How fast they worked inside, compared with outside, is due to the probes as far as
+ * they can explain it, and no further: a load that changes by itself makes the same difference.
  */
 static double work_seen(const struct budget *budget, double part, int64_t now_ns,
 			const struct budget_load *load)
@@ -271,14 +273,18 @@ static double work_seen(const struct budget *budget, double part, int64_t now_ns
 
 	if (part <= 0 || part >= 1 || budget->part_ns <= 0)
 		return part;
-	/* Nothing can be told of less than a tick of the processor time clock, or if it lacks some. */
+	/*
+	 * Nothing can be told of less than a tick of the processor time clock, or if it lacks some.
+	 */
 	if (budget->on_probe_ns <= 0 ||
 	    budget->on_probe_ns > (1 + 2 * COST_ERROR) * budget->on_cpu_ns)
 		return part;
 	if (outside_own_ns > 0 && outside_ns > 0) {
 		double alike_ns = outside_own_ns / outside_ns * budget->part_ns;
 
-		/* As much as outside, for all that is known of the cost: the target waits at times. */
+		/*
+		 * As much as outside, for all that is known of the cost: the target waits at times.
+		 */
 		if (fabs(own_ns - alike_ns) <= COST_ERROR * budget->on_probe_ns)
 			return part;
 		speed = own_ns / alike_ns;

@@ -15,9 +15,10 @@
  * seen, since the probes came too late for its window, is one with the next.
  *
  * Probes slow a target that always has something to do: in a window it does less than in as much
- * time outside, or than one like it whose turn it is not, and the share of the time that was seen is
- * not the share of the work. The targets' own work, processor time less what the probes took, is
- * known for both sides and tells the two apart. That is as exact as the cost of a probe is known, times on_share / (1 - on_share).
+ * time outside, or than one like it whose turn it is not, and the share of the time that was seen
+ * is not the share of the work. The targets' own work, processor time less what the probes took, is
+ * known for both sides and tells the two apart. That is as exact as the cost of a probe is known,
+ * times on_share / (1 - on_share).
  */
 #ifndef BUDGET_H
 #define BUDGET_H
@@ -101,8 +102,8 @@ void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_lo
 double budget_finish(const struct budget *budget, int64_t now_ns, const struct budget_load *load);
 
 /*
- * By what factor what is scaled from windows to all of the time may be too large or too small, since
- * what a hit costs is only about known; at least 1.
+ * By what factor what is scaled from windows to all of the time may be too large or too small,
+ * since what a hit costs is only about known; at least 1.
  */
 double budget_scale_error(const struct budget *budget);
 

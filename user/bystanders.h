@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Processes that meet probes and are not recorded: not chosen, or out of reach. The probes cost them
- * what they cost the others, so the budget needs to know of their processor time, and of nothing else.
+ * Processes that meet probes and are not recorded: not chosen, or out of reach. The probes cost
+ * them what they cost the others, so the budget needs to know of their processor time, and of
+ * nothing else.
  */
 #ifndef BYSTANDERS_H
 #define BYSTANDERS_H
@@ -21,8 +22,8 @@ struct bystanders {
 void bystanders_clear(struct bystanders *bystanders);
 
 /*
- * Process `tgid` counts from when it had used `used_ns` of processor time (0: from now on). For want of
- * memory it does not count.
+ * Process `tgid` counts from when it had used `used_ns` of processor time (0: from now on). For
+ * want of memory it does not count.
  */
 void bystanders_add(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns);
 

@@ -89,7 +89,9 @@ static bool begin(const struct crew *crew, size_t piece, struct copy *copy)
 	return true;
 }
 
-/* The copy has written all, or we hear no more of it: waits, and takes its answer if it is `whole`. */
+/*
+ * The copy has written all, or we hear no more of it: waits, and takes its answer if it is `whole`.
+ */
 static void finish(const struct copies_work *work, struct copy *copy, bool whole)
 {
 	close(copy->fd);

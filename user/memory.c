@@ -48,8 +48,8 @@ static bool read_sizes(pid_t tgid, const char *name, const char *const keys[stat
 }
 
 /*
- * The size of the mappings "[heap]", which are among the first; so the rest need not be made up. 0 or
- * -errno.
+ * The size of the mappings "[heap]", which are among the first; so the rest need not be made up. 0
+ * or -errno.
  */
 static int read_heap(pid_t tgid, uint64_t *bytes)
 {

@@ -228,7 +228,8 @@ static bool parse(struct line line, struct entry *entry)
 struct codes {
 	struct perf_map_code *all; /* ascending */
 	size_t cnt, left;	   /* left: without a name */
-	size_t *next; /* of each code, one at or behind it that may have no name; cnt: there is none */
+	/* Of each code, one at or behind it that may have no name; cnt: there is none */
+	size_t *next;
 };
 
 /* The first code at or behind `i` that has no name. What is passed by leads there from now on. */

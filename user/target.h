@@ -84,8 +84,8 @@ int target_open(pid_t tgid, struct target **out);
 int target_explain(pid_t tgid, int err);
 
 /*
- * What is known of a process that ended before it could be opened: its number and its name, which is
- * copied. Free with target_free(); NULL if out of memory.
+ * What is known of a process that ended before it could be opened: its number and its name, which
+ * is copied. Free with target_free(); NULL if out of memory.
  */
 struct target *target_of_ended(pid_t tgid, const char *comm);
 
@@ -96,8 +96,8 @@ int target_name(struct target *target, const char *comm);
 int target_renew(struct target *target);
 
 /*
- * Its whereabouts anew, which change without notice; of one that has ended, they stay. 0 or -errno of
- * a shortage: they stay, too.
+ * Its whereabouts anew, which change without notice; of one that has ended, they stay. 0 or -errno
+ * of a shortage: they stay, too.
  */
 int target_locate(struct target *target);
 
@@ -107,7 +107,10 @@ void target_begin(struct target *target);
 /* Notes that it has ended. */
 void target_end(struct target *target);
 
-/* Does it stand still, by a signal or for a tracer? True for one that is gone, or cannot be looked at. */
+/*
+ * Does it stand still, by a signal or for a tracer? True for one that is gone, or cannot be looked
+ * at.
+ */
 bool target_is_stopped(pid_t tgid);
 
 /* True if the process has ended; its number may then belong to another one. */

@@ -2,7 +2,8 @@
 /*
  * Somebody who must answer in time: steps of about 10 microseconds, a few blocks of memory each,
  * for SECONDS (default 10). Says how long they took, in microseconds: "STEP
- * median 99.9th-percentile longest". build: -fno-builtin
+ * median 99.9th-percentile longest".
+ * build: -fno-builtin
  */
 #include "truth.h"
 

@@ -3,8 +3,8 @@
  * Work that comes by the clock: every millisecond a hundred blocks of 1000 bytes, each freed at
  * once, and some computing, about a fifth of the millisecond; what was missed is made up for,
  * unless it is more than LATE_NS: who runs before all others must not do so for long.
- * Between the two bytes of the handshake; says "TICKS number" and "SECONDS time" at its end. build:
- * -fno-builtin
+ * Between the two bytes of the handshake; says "TICKS number" and "SECONDS time" at its end.
+ * build: -fno-builtin
  */
 #include "truth.h"
 
