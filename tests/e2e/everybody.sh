@@ -128,8 +128,8 @@ test_budget_beside_short_programs() {
 	says '^recorded: .* all of it would have cost [0-9]{1,2}%' cat out
 	made=$(awk '$1 == "TICKS" { print 100 * $2 }' ticks)
 	counted=$(reader total "prof/heapbpf.paced.$target_pid.pb.gz" alloc_objects)
-	# The scale is that of all together, and the others are slowed up to a third.
-	((counted > made * 30 / 100 && counted < made * 500 / 100)) ||
+	# Four short windows, and a scale that is that of all together: the order of magnitude.
+	((counted > made / 10 && counted < made * 10)) ||
 		fail "$counted allocations by the profile, $made by the target"
 	target_end
 }
