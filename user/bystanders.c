@@ -2,9 +2,10 @@
 /* In: who meets probes and is not recorded. Out: their processor time. */
 #include "bystanders.h"
 
+#include "clock.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Out of memory: the item stays out (hh.tbl NULL) instead of ending the program. */
 #define HASH_NONFATAL_OOM 1
@@ -29,17 +30,6 @@ void bystanders_clear(struct bystanders *bystanders)
 	*bystanders = (struct bystanders){};
 }
 
-/* What the kernel says of a process that lives; below 0: it does not. */
-static double clock_of(pid_t tgid)
-{
-	struct timespec used;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(tgid, &clock) || clock_gettime(clock, &used))
-		return -1;
-	return (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
-}
-
 void bystanders_add(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
 {
 	struct bystander *bystander;
@@ -50,7 +40,7 @@ void bystanders_add(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
 	if (!bystander)
 		return;
 	bystander->tgid = tgid;
-	bystander->before_ns = used_ns ? (double)used_ns : fmax(clock_of(tgid), 0);
+	bystander->before_ns = used_ns ? (double)used_ns : fmax((double)clock_process_ns(tgid), 0);
 	HASH_ADD_INT(bystanders->all, tgid, bystander);
 	if (!bystander->hh.tbl)
 		free(bystander);
@@ -63,9 +53,9 @@ void bystanders_end(struct bystanders *bystanders, pid_t tgid, uint64_t used_ns)
 	HASH_FIND_INT(bystanders->all, &tgid, bystander);
 	if (!bystander)
 		return;
-	bystanders->ended_ns +=
-		fmax(bystander->cpu_ns,
-		     (used_ns ? (double)used_ns : clock_of(tgid)) - bystander->before_ns);
+	bystanders->ended_ns += fmax(bystander->cpu_ns,
+				     (double)(used_ns ? (int64_t)used_ns : clock_process_ns(tgid)) -
+					     bystander->before_ns);
 	HASH_DEL(bystanders->all, bystander);
 	free(bystander);
 }
@@ -75,7 +65,7 @@ double bystanders_cpu_ns(struct bystanders *bystanders)
 	double sum_ns = bystanders->ended_ns;
 
 	for (struct bystander *it = bystanders->all; it; it = it->hh.next) {
-		it->cpu_ns = fmax(it->cpu_ns, clock_of(it->tgid) - it->before_ns);
+		it->cpu_ns = fmax(it->cpu_ns, (double)clock_process_ns(it->tgid) - it->before_ns);
 		sum_ns += it->cpu_ns;
 	}
 	return sum_ns;

@@ -215,7 +215,7 @@ static void on_event(const struct hb_event *event, void *data)
 		break;
 	case HB_EVENT_EXIT:
 		target->end_told = true;
-		target_end_cpu(target, event->cpu_ns);
+		target_note_cpu(target, event->cpu_ns);
 		targets_end(&session->targets, target);
 		break;
 	case HB_EVENT_MAPS:

@@ -416,19 +416,18 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 					   target->whereabouts.root_fd);
 }
 
-void target_end_cpu(struct target *target, uint64_t used_ns)
+void target_note_cpu(struct target *target, uint64_t used_ns)
 {
 	target->cpu_ns = fmax(target->cpu_ns, (double)used_ns - target->opened_cpu_ns);
 }
 
 double target_cpu_ns(struct target *target)
 {
-	struct timespec used;
-	clockid_t clock;
+	int64_t used_ns = target->exited ? -1 : clock_process_ns(target->tgid);
 
-	if (!target->exited && !clock_getcpuclockid(target->tgid, &clock) &&
-	    !clock_gettime(clock, &used) && !target_is_gone(target))
-		target_end_cpu(target, (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec);
+	/* The number may be another's by now. */
+	if (used_ns >= 0 && !target_is_gone(target))
+		target_note_cpu(target, (uint64_t)used_ns);
 	return target->cpu_ns;
 }
 

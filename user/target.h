@@ -149,8 +149,8 @@ void target_prepare_symbols(const struct target *target, struct symbolizer *symb
 /* Processor time of all its threads since opened_cpu_ns, until now or its end; never falls. */
 double target_cpu_ns(struct target *target);
 
-/* It has ended, having used `used_ns` of processor time in all. */
-void target_end_cpu(struct target *target, uint64_t used_ns);
+/* It has used `used_ns` of processor time in all, until now or its end; 0: unknown. */
+void target_note_cpu(struct target *target, uint64_t used_ns);
 
 /*
  * Asks the kernel for the memory figures, `elapsed_ns` into the recording; leaves them as they are
