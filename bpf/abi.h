@@ -97,19 +97,16 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
  */
 #define HB_CLASS_BITS 4
 
-/* The position of the highest bit of `value` (1 or more), by halving: BPF has no such instruction.
+/*
+ * The position of the highest bit of `value` (1 or more), by counting the ones once it is spread
+ * over all bits below: BPF has no such instruction, and a search has branches, each of which the
+ * verifier would follow with all that comes after it.
  */
 HB_INLINE __u32 hb_log2(__u64 value)
 {
-	__u32 log2 = 0;
-
-	for (__u32 half = 32; half; half /= 2) {
-		if (!(value >> half))
-			continue;
-		value >>= half;
-		log2 += half;
-	}
-	return log2;
+	for (__u32 spread = 1; spread < 64; spread *= 2)
+		value |= value >> spread;
+	return __builtin_popcountll(value) - 1;
 }
 
 /*

@@ -176,8 +176,11 @@ static __always_inline bool read_word(__u64 at, __u64 *word)
 	       !bpf_copy_from_user(word, sizeof(*word), (void *)at);
 }
 
-/* Is `off` just behind an instruction of a probed function of the file in `slot`? */
-static __always_inline bool is_behind_probed(__u32 slot, __u64 off)
+/*
+ * Is `off` just behind an instruction of a probed function of the file in `slot`? Global, unlike
+ * others: its arguments are numbers, so the verifier can look at it once and not for each call.
+ */
+__noinline int alloc_is_behind_probed(__u32 slot, __u64 off)
 {
 	const struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
 
@@ -195,8 +198,7 @@ static __always_inline bool is_behind_probed(__u32 slot, __u64 off)
 
 /*
  * Is `ra`, which is at `ra_at`, inside a probed function, of the allocator whose probe we are at or
- * of one that is made of it? Global, unlike others: its arguments are numbers, so the verifier can
- * look at it once and not for each call.
+ * of one that is made of it? Global, too.
  */
 __noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra)
 {
@@ -205,10 +207,11 @@ __noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra)
 	/* A function that jumped here may have been given a return probe before. */
 	ra = retprobe_real_return(ra_at, ra);
 
-	if (is_behind_probed(HB_COOKIE_SLOT(cookie), ra - (ip - HB_COOKIE_OFF(cookie))))
+	if (alloc_is_behind_probed(HB_COOKIE_SLOT(cookie), ra - (ip - HB_COOKIE_OFF(cookie))))
 		return true;
 	place = unwind_place(ra - 1);
-	return place && is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
+	return place &&
+	       alloc_is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
 }
 
 /*
@@ -234,7 +237,8 @@ __noinline int alloc_goes_on(__u64 ip, __u64 cookie)
 	if (!at || !read_word(at, &pc) || (is_slot && !read_word(pc, &pc)))
 		return false;
 	place = unwind_place(pc);
-	return place && is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
+	return place &&
+	       alloc_is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
 }
 
 /* The same for most functions, which do not. */
