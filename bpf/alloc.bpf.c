@@ -75,13 +75,6 @@ struct {
 	__type(value, struct inflight);
 } inflight SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HB_SLOT_MAX);
-	__type(key, __u32);
-	__type(value, struct hb_wrappers);
-} wrappers SEC(".maps");
-
 /* a * b into *product; false if it does not fit, in which case the call fails. */
 static __always_inline bool mul(__u64 a, __u64 b, __u64 *product)
 {
@@ -169,83 +162,11 @@ static __always_inline bool read_call(struct pt_regs *ctx, __u64 cookie, struct 
 	return call->size < SIZE_LIMIT;
 }
 
-/* Reads a word of the target's memory, faulting the page in if need be; false: unreadable. */
-static __always_inline bool read_word(__u64 at, __u64 *word)
-{
-	return !bpf_probe_read_user(word, sizeof(*word), (void *)at) ||
-	       !bpf_copy_from_user(word, sizeof(*word), (void *)at);
-}
-
-/*
- * Is `off` just behind an instruction of a probed function of the file in `slot`? Global, unlike
- * others: its arguments are numbers, so the verifier can look at it once and not for each call.
- */
-__noinline int alloc_is_behind_probed(__u32 slot, __u64 off)
-{
-	const struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
-
-	if (!probed)
-		return false;
-	for (__u32 i = 0; i < HB_WRAPPER_MAX; i++) {
-		if (i >= probed->cnt)
-			break;
-		/* A return address is one past its call, so the end is inside. */
-		if (off > probed->range[i].start_off && off <= probed->range[i].end_off)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Is `ra`, which is at `ra_at`, inside a probed function, of the allocator whose probe we are at or
- * of one that is made of it? Global, too.
- */
-__noinline int alloc_is_nested(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra)
-{
-	__u64 place;
-
-	/* A function that jumped here may have been given a return probe before. */
-	ra = retprobe_real_return(ra_at, ra);
-
-	if (alloc_is_behind_probed(HB_COOKIE_SLOT(cookie), ra - (ip - HB_COOKIE_OFF(cookie))))
-		return true;
-	place = unwind_place(ra - 1);
-	return place &&
-	       alloc_is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
-}
-
-/*
- * Will the call whose probe we are at be seen again, from where its function jumps to? Global, too.
- */
-__noinline int alloc_goes_on(__u64 ip, __u64 cookie)
-{
-	__u32 slot = HB_COOKIE_SLOT(cookie), is_slot = 0;
-	const struct hb_wrappers *probed = bpf_map_lookup_elem(&wrappers, &slot);
-	__u64 at = 0, pc, place;
-
-	if (!probed)
-		return false;
-	for (__u32 i = 0; i < HB_FORWARD_MAX; i++) {
-		if (i >= probed->forward_cnt)
-			break;
-		if (probed->forward[i].off != HB_COOKIE_OFF(cookie))
-			continue;
-		at = ip + probed->forward[i].delta;
-		is_slot = probed->forward[i].is_slot;
-		break;
-	}
-	if (!at || !read_word(at, &pc) || (is_slot && !read_word(pc, &pc)))
-		return false;
-	place = unwind_place(pc);
-	return place &&
-	       alloc_is_behind_probed(HB_PLACE_SLOT(place), (__u64)HB_PLACE_OFF(place) + 1);
-}
-
-/* The same for most functions, which do not. */
+/* Will another probe see the call? Most functions do not go on anywhere. */
 static __always_inline bool goes_on(struct pt_regs *ctx, __u64 cookie)
 {
 	return HB_COOKIE_FLAGS(cookie) & HB_COOKIE_FORWARDS &&
-	       alloc_goes_on(PT_REGS_IP(ctx), cookie);
+	       wrappers_go_on(PT_REGS_IP(ctx), cookie);
 }
 
 static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 addr)
@@ -260,8 +181,8 @@ static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 add
 	if (account_free(addr, bpf_get_current_pid_tgid() >> 32))
 		return;
 	/* An allocator's own free of a block that was taken out before. */
-	if (hb_config.exact && read_word(ra_at, &ra) &&
-	    alloc_is_nested(PT_REGS_IP(ctx), cookie, ra_at, ra))
+	if (hb_config.exact && hb_read_word(ra_at, &ra) &&
+	    wrappers_have_called(PT_REGS_IP(ctx), cookie, ra_at, ra))
 		return;
 	hb_stat_add(HB_STAT_UNKNOWN_FREES, 1);
 }
@@ -318,13 +239,13 @@ static int on_taken(struct pt_regs *ctx, __u64 cookie, const struct call *call, 
 		hb_lose(HB_LOSS_NO_PROCESS);
 		return SKIP_RETURN;
 	}
-	if (!read_word(ra_at, &ra)) {
+	if (!hb_read_word(ra_at, &ra)) {
 		hb_lose(HB_LOSS_READ_ARG);
 		if (call->old && hb_config.track_live)
 			account_free(call->old, tgid);
 		return SKIP_RETURN;
 	}
-	if (goes_on(ctx, cookie) || alloc_is_nested(PT_REGS_IP(ctx), cookie, ra_at, ra))
+	if (goes_on(ctx, cookie) || wrappers_have_called(PT_REGS_IP(ctx), cookie, ra_at, ra))
 		return SKIP_RETURN;
 	taken.ra = ra;
 	site->tgid = tgid;
@@ -352,7 +273,7 @@ static __u64 result_of(struct pt_regs *ctx, const struct inflight *call)
 		return addr;
 	if ((__u32)addr)
 		return 0;
-	if (!read_word(call->call.out, &addr)) {
+	if (!hb_read_word(call->call.out, &addr)) {
 		hb_lose(HB_LOSS_READ_ARG);
 		return 0;
 	}
@@ -374,7 +295,7 @@ static void on_result(struct pt_regs *ctx, __u64 ra_at, bool ra_intact)
 	if (!found)
 		return;
 	call = *found;
-	if (ra_intact && (!read_word(ra_at, &ra) || ra != call.ra))
+	if (ra_intact && (!hb_read_word(ra_at, &ra) || ra != call.ra))
 		return;
 	bpf_map_delete_elem(&inflight, &key);
 

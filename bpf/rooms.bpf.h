@@ -59,6 +59,16 @@ static __always_inline bool sampler_takes(__u64 size)
 	return bpf_get_prandom_u32() < hb_threshold(hb_thresholds, size);
 }
 
+/*
+ * Reads a word of the target's memory, faulting the page in if need be; false: unreadable. For
+ * sleepable programs only.
+ */
+static __always_inline bool hb_read_word(__u64 at, __u64 *word)
+{
+	return !bpf_probe_read_user(word, sizeof(*word), (void *)at) ||
+	       !bpf_copy_from_user(word, sizeof(*word), (void *)at);
+}
+
 /* proc: the state of a followed process into *proc; false if it is not followed. */
 __hidden bool proc_get(__u32 tgid, struct hb_proc *proc);
 
@@ -89,6 +99,15 @@ __hidden __u64 retprobe_uncover(__u64 at, __u64 trampoline);
  * retprobe: the return address at `at`, where `ra` was read: the real one if that is a trampoline.
  */
 __hidden __u64 retprobe_real_return(__u64 at, __u64 ra);
+
+/*
+ * wrappers: is `ra`, which is at `ra_at`, inside a probed function, of the allocator whose probe
+ * (`ip`, `cookie`) we are at or of one that is made of it?
+ */
+int wrappers_have_called(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra);
+
+/* wrappers: will the call whose probe we are at be seen again, from where its function jumps to? */
+int wrappers_go_on(__u64 ip, __u64 cookie);
 
 /* account: counts a sampled allocation at its site. False: the site table is full (counted). */
 __hidden bool account_alloc(const struct hb_site_key *site);
