@@ -12,6 +12,8 @@
 #
 #   scripts/bench-budget.sh [SECONDS [ROUNDS [LOAD...]]]   default 10 and 2, and all that can run; as
 #                                                          root, after make; half an hour
+# MODES="NAME..." in the environment takes these columns only (heap_floor, heap, heap_10, heap_2, and the
+# same of allocs).
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../tests/lib.sh"
 seconds=$(script_rounds "${1:-10}")
@@ -39,6 +41,10 @@ mode heap_10 "heap, 10 %" -t heap
 mode allocs_10 "allocs, 10 %" -t allocs
 mode heap_2 "heap, 2 %" -t heap --max-overhead 2
 mode allocs_2 "allocs, 2 %" -t allocs --max-overhead 2
+if [[ -n ${MODES:-} ]]; then
+	read -ra watched <<<"$MODES"
+	modes=(nothing "${watched[@]}")
+fi
 
 # Work alone as it is, else in parts of that.
 cell_speed() {
@@ -102,6 +108,7 @@ for mode in "${watched[@]}"; do
 		printf '| %s | %.2f %% |\n' "${heading[$mode]}" "$(script_median "misplaced.$mode")"
 done
 
+[[ -s sites.allocs_10 ]] || exit 0
 printf '\n| ten largest sites, %s | bytes by the program | bytes by the profile | ratio |\n|---|---|---|---|\n' \
 	"${heading[allocs_10]}"
 awk '$1 == "SITE" { bytes[$2] = $4 } $1 == "SEEN" { seen[$2] = $3 }

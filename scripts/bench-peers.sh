@@ -46,6 +46,7 @@ heading=([nothing]="alone, per second" [heapbpf]="heapbpf, all" [heapbpf_10]="he
 	[jemalloc_off]="jemalloc, per second" [jemalloc]="jemalloc's profiler"
 	[tcmalloc_off]="tcmalloc, per second" [tcmalloc]="tcmalloc's profiler" [dhat]=dhat)
 baseline=([jemalloc]=jemalloc_off [tcmalloc]=tcmalloc_off)
+everywhere=([memleak]=1 [bpftrace]=1)
 
 # The names of the modes that this machine has the tools for, one a line.
 modes_here() {

@@ -13,7 +13,8 @@
 #
 # A machine that is shared may halve its speed for a second at any time. So a program with one thread
 # has a twin where there is a processor for it, which works at the same time and is not watched: the
-# two are compared, and that with the same of two of which neither is watched.
+# two are compared, and that with the same of two of which neither is watched. A tool that cannot be
+# kept to one process watches both: there the work itself is compared.
 
 # shellcheck disable=SC2154 # tests/lib.sh has target_pid and heapbpf_pid
 modes=()
@@ -22,6 +23,7 @@ declare -A options=() heading=() baseline=()
 declare -A bench_title=([tight]="malloc, free" [churn]="2 threads, 100k objects" [map]="C++ map"
 	[sqlite3]="sqlite3 inserts" [python]="python objects" [redis]="redis SET"
 	[pipelined]="redis SET, 16 at once" [postgres]="pgbench -S")
+declare -A everywhere=() # modes that watch every process of the machine: the twin, too
 declare -A bench_twinned=([tight]=1 [map]=1 [sqlite3]=1 [python]=1)
 twin_pid=0
 bench_loads_known=(tight churn map sqlite3 python redis pipelined postgres)
@@ -273,7 +275,8 @@ compare_twin() {
 
 	has_twin && [[ -s last ]] || return 0
 	target_await DONE | sed -n 's/^OPS //p' >last.twin
-	awk -v twin="$(<last.twin)" 'twin > 0 { print $1 / twin }' last >>"$load.$mode.beside"
+	[[ -n ${everywhere[$mode]:-} ]] ||
+		awk -v twin="$(<last.twin)" 'twin > 0 { print $1 / twin }' last >>"$load.$mode.beside"
 }
 
 stop_twin() {
@@ -339,6 +342,15 @@ bench_measure() {
 	stop_twin
 }
 
+# bench_progress TEXT: on a terminal over what was there before, else as a line.
+bench_progress() {
+	if [[ -t 2 ]]; then
+		printf '\r%50s\r%s' "" "$1" >&2
+	elif [[ -n $1 ]]; then
+		printf '%s\n' "$1" >&2
+	fi
+}
+
 # bench_rounds ROUNDS: every load in every mode, in turns; not those that a script's can_watch LOAD MODE
 # denies.
 bench_rounds() {
@@ -348,13 +360,12 @@ bench_rounds() {
 		for load in "${loads[@]}"; do
 			for mode in "${modes[@]}"; do
 				declare -F can_watch >/dev/null && ! can_watch "$load" "$mode" && continue
-				[[ -t 2 ]] && printf '\rround %d of %d: %-9s %-14s' "$round" "$1" "$load" "$mode" >&2
+				bench_progress "round $round of $1: $load $mode"
 				bench_measure
 			done
 		done
 	done
-	[[ -t 2 ]] && printf '\r%50s\r' '' >&2
-	return 0
+	bench_progress ""
 }
 
 # --- what is printed -------------------------------------------------------------------------------

@@ -109,54 +109,57 @@ static inline __attribute__((always_inline)) void keep(struct truth *self, size_
 	kept_next = (kept_next + 1) % KEPT;
 }
 
-/* Bytes in proportion 1.5^n, by size as well as by number. */
+/*
+ * Bytes in proportion 1.5^n, by size as well as by number; so large that the tenth of them is
+ * sampled often enough to tell an error of 10 % from chance.
+ */
 SITE(site_a)
 {
-	keep(self, 16);
+	keep(self, 256);
 }
 SITE(site_b)
 {
-	keep(self, 1000);
+	keep(self, 16000);
 }
 SITE(site_c)
 {
-	keep(self, 48);
+	keep(self, 768);
 }
 SITE(site_d)
 {
-	keep(self, 300);
+	keep(self, 4800);
 }
 SITE(site_e)
 {
-	keep(self, 100);
+	keep(self, 1600);
 }
 SITE(site_f)
 {
-	keep(self, 2000);
+	keep(self, 32000);
 }
 SITE(site_g)
 {
-	keep(self, 64);
+	keep(self, 1024);
 }
 SITE(site_h)
 {
-	keep(self, 500);
+	keep(self, 8000);
 }
 SITE(site_i)
 {
-	keep(self, 5000);
+	keep(self, 80000);
 }
 SITE(site_j)
 {
-	keep(self, 200);
+	keep(self, 3200);
 }
 SITE(site_k)
 {
-	keep(self, 1500);
+	keep(self, 24000);
 }
 SITE(site_l)
 {
-	keep(self, 4000);
+	keep(self, 64000);
 }
 
 static long sites()
@@ -166,12 +169,12 @@ static long sites()
 		struct truth *truth;
 		int size;
 	} all[] = {
-		{site_a, &truth_site_a, 16},   {site_b, &truth_site_b, 1000},
-		{site_c, &truth_site_c, 48},   {site_d, &truth_site_d, 300},
-		{site_e, &truth_site_e, 100},  {site_f, &truth_site_f, 2000},
-		{site_g, &truth_site_g, 64},   {site_h, &truth_site_h, 500},
-		{site_i, &truth_site_i, 5000}, {site_j, &truth_site_j, 200},
-		{site_k, &truth_site_k, 1500}, {site_l, &truth_site_l, 4000},
+		{site_a, &truth_site_a, 256},	{site_b, &truth_site_b, 16000},
+		{site_c, &truth_site_c, 768},	{site_d, &truth_site_d, 4800},
+		{site_e, &truth_site_e, 1600},	{site_f, &truth_site_f, 32000},
+		{site_g, &truth_site_g, 1024},	{site_h, &truth_site_h, 8000},
+		{site_i, &truth_site_i, 80000}, {site_j, &truth_site_j, 3200},
+		{site_k, &truth_site_k, 24000}, {site_l, &truth_site_l, 64000},
 	};
 	const int cnt = sizeof(all) / sizeof(all[0]);
 	double share[cnt], sum = 0, bytes = 1;
