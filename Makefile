@@ -108,7 +108,7 @@ bench: all
 	scripts/bench-user.sh
 
 format:
-	clang-format -i user/*.[ch] bpf/*.[ch] tests/unit/*.[ch]
+	git ls-files -z '*.[ch]' '*.cc' ':!vmlinux' | xargs -0 clang-format -i
 lint:
 	scripts/lint.sh
 clean:
