@@ -150,7 +150,7 @@ struct hb_config {
 	__u32 exact;	  /* 1: rate 1, zero sizes count, unknown frees are told from nested ones */
 	__u32 follow;	  /* HB_FOLLOW_*: which processes join by themselves */
 	__u32 self;	  /* our own process: never one of these */
-	__u32 pad;
+	__u32 count_each; /* 1: what probes cost is to be known of each process */
 };
 _Static_assert(sizeof(struct hb_config) == 32, "no padding");
 
@@ -210,6 +210,7 @@ enum hb_loss { HB_CUT_LIST(HB_LOSS_ENUM) HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT 
 	X(HITS, "probe hits on emulated instructions")                                             \
 	X(STEPPED_HITS, "probe hits on single-stepped instructions")                               \
 	X(RETURNS, "return probe hits")                                                            \
+	X(SAMPLE_NS, "nanoseconds that sampled calls took beyond their hits")                      \
 	X(SAMPLES, "sampled allocations")                                                          \
 	X(FREES, "frees of sampled objects")                                                       \
 	X(UNKNOWN_FREES, "frees of objects not sampled or older than the profile")                 \
@@ -224,6 +225,10 @@ enum hb_loss { HB_CUT_LIST(HB_LOSS_ENUM) HB_LOSS_LIST(HB_LOSS_ENUM) HB_LOSS_CNT 
 
 #define HB_STAT_ENUM(id, text) HB_STAT_##id,
 enum hb_stat { HB_STAT_LIST(HB_STAT_ENUM) HB_STAT_CNT };
+
+/* The first ones are what probes cost. */
+#define HB_COST_CNT 4
+_Static_assert(HB_STAT_SAMPLE_NS == HB_COST_CNT - 1, "what probes cost comes first");
 
 /* Losses first, then statistics. */
 #define HB_COUNTER_CNT (HB_LOSS_CNT + HB_STAT_CNT)
@@ -255,6 +260,14 @@ struct hb_proc {
 	__u64 held_ns;	  /* monotonic time of that */
 };
 _Static_assert(sizeof(struct hb_proc) == 40, "no padding");
+
+/*
+ * Map `costs`: HASH tgid (u32) -> hb_costs. What probes cost a process that lives so far, if
+ * hb_config.count_each.
+ */
+struct hb_costs {
+	__u64 n[HB_COST_CNT]; /* by enum hb_stat; atomic */
+};
 
 /*
  * Variable `hb_images`: images that were ever followed. The number of one is larger than those of

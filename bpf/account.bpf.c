@@ -28,6 +28,32 @@ struct {
 	__type(value, struct hb_live);
 } live SEC(".maps");
 
+/* Sized by loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct hb_costs);
+} costs SEC(".maps");
+
+__hidden void account_cost_of(__u32 tgid, enum hb_stat what, __u64 n)
+{
+	struct hb_costs *known = bpf_map_lookup_elem(&costs, &tgid), fresh = {};
+
+	if (!known) {
+		bpf_map_update_elem(&costs, &tgid, &fresh, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&costs, &tgid);
+	}
+	/* There is as much room as for processes, whose want is counted. */
+	if (known && what < HB_COST_CNT)
+		__sync_fetch_and_add(&known->n[what], n);
+}
+
+__hidden void account_forget_costs(__u32 tgid)
+{
+	bpf_map_delete_elem(&costs, &tgid);
+}
+
 /* The counters of a site, made if new; NULL (counted) if the table is full. */
 static struct hb_site *site_get(const struct hb_site_key *key)
 {

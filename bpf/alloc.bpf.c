@@ -318,7 +318,7 @@ static void on_result(struct pt_regs *ctx, __u64 ra_at, bool ra_intact)
 
 static void on_return(struct pt_regs *ctx)
 {
-	hb_stat_add(HB_STAT_RETURNS, 1);
+	account_cost(HB_STAT_RETURNS, 1);
 	on_result(ctx, PT_REGS_SP(ctx) - 8, false);
 }
 
@@ -334,7 +334,9 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 window = current_window();
 	struct call call = {};
-	__u64 args[3];
+	__u64 args[3], start_ns;
+	bool sampled;
+	int wants;
 
 	/* Also before the recording: what is read of the mappings until then must be known stale.
 	 */
@@ -346,9 +348,9 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	if (hb_config.follow & HB_FOLLOW_EVERYBODY && is_self(cookie))
 		return SKIP_RETURN;
 	/* A hit costs its trap, recorded or not. */
-	hb_stat_add(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
-								: HB_STAT_HITS,
-		    1);
+	account_cost(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
+								 : HB_STAT_HITS,
+		     1);
 	if (hb_config.follow & HB_FOLLOW_EVERYBODY && !proc_meets(bpf_get_current_pid_tgid() >> 32))
 		return SKIP_RETURN;
 	if (!window)
@@ -371,12 +373,14 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 		on_free(ctx, cookie, call.old);
 		return SKIP_RETURN;
 	}
-	if (sampler_takes(call.size))
-		return on_taken(ctx, cookie, &call, true, window);
-	if (call.old && hb_config.track_live &&
-	    account_has(call.old, bpf_get_current_pid_tgid() >> 32))
-		return on_taken(ctx, cookie, &call, false, window);
-	return SKIP_RETURN;
+	sampled = sampler_takes(call.size);
+	if (!sampled && !(call.old && hb_config.track_live &&
+			  account_has(call.old, bpf_get_current_pid_tgid() >> 32)))
+		return SKIP_RETURN;
+	start_ns = bpf_ktime_get_ns();
+	wants = on_taken(ctx, cookie, &call, sampled, window);
+	account_cost(HB_STAT_SAMPLE_NS, bpf_ktime_get_ns() - start_ns);
+	return wants;
 }
 
 SEC("uprobe.s")

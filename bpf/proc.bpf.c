@@ -429,6 +429,8 @@ int BPF_PROG(hb_exit, struct task_struct *task)
 	if (proc->told == 1)
 		send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
 	forget_child(task, tgid);
+	if (hb_config.count_each)
+		account_forget_costs(tgid);
 	bpf_map_delete_elem(&procs, &tgid);
 	bpf_map_delete_elem(&holds, &tgid);
 	return 0;

@@ -109,6 +109,20 @@ int wrappers_have_called(__u64 ip, __u64 cookie, __u64 ra_at, __u64 ra);
 /* wrappers: will the call whose probe we are at be seen again, from where its function jumps to? */
 int wrappers_go_on(__u64 ip, __u64 cookie);
 
+/* account: for account_cost(). */
+__hidden void account_cost_of(__u32 tgid, enum hb_stat what, __u64 n);
+
+/* account: the process ended. */
+__hidden void account_forget_costs(__u32 tgid);
+
+/* account: n more of one of the first HB_COST_CNT statistics, for the current process. */
+static __always_inline void account_cost(enum hb_stat what, __u64 n)
+{
+	hb_stat_add(what, n);
+	if (hb_config.count_each)
+		account_cost_of(bpf_get_current_pid_tgid() >> 32, what, n);
+}
+
 /* account: counts a sampled allocation at its site. False: the site table is full (counted). */
 __hidden bool account_alloc(const struct hb_site_key *site);
 

@@ -21,9 +21,6 @@
  */
 #define HEADROOM 0.9
 
-/* A hit may cost so much more, or less, than it was measured to: other code, other caches. */
-#define COST_ERROR 0.15
-
 /* The look at the beginning. */
 #define LOOK_NS (30 * 1000000LL)
 
@@ -35,10 +32,6 @@
 
 /* A recording whose end is known has up to so many bursts. */
 #define BURSTS 3
-
-/* Of a target that probes slow down, so much work at least goes on: else costs are too uncertain.
- */
-#define OWN_MIN 0.02
 
 /* A burst that costs so many times what was planned is ended. */
 #define BURST_EXCESS 1.5
@@ -113,13 +106,11 @@ int64_t budget_next_ns(const struct budget *budget)
 }
 
 /* Adds what happened since the window was opened, and begins anew. */
-static void note_open(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+static void note_open(struct budget *budget, int64_t now_ns, const struct work_load *load)
 {
 	if (!budget->opened_ns)
 		return;
-	budget->on_probe_ns += load->probe_ns - budget->at_open.probe_ns;
-	budget->on_cpu_ns += load->probed_cpu_ns - budget->at_open.probed_cpu_ns;
-	budget->at_open = *load;
+	work_note(&budget->work, load);
 	budget->seen_ns += now_ns - budget->opened_ns;
 	budget->part_ns += budget->part * (double)(now_ns - budget->opened_ns);
 	budget->total_seen_ns += now_ns - budget->opened_ns;
@@ -140,17 +131,16 @@ static void move_window(struct budget *budget, int64_t at_ns)
 		budget->offset_ns += late_ns;
 }
 
-void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load,
-		   double part)
+void budget_opened(struct budget *budget, int64_t now_ns, const struct work_load *load, double part)
 {
 	move_window(budget, now_ns - budget->period_ns);
 	budget->part = part;
 	budget->opened_ns = now_ns;
-	budget->at_open = *load;
+	work_opened(&budget->work, load);
 	budget->window_cnt++;
 }
 
-void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+void budget_closed(struct budget *budget, int64_t now_ns, const struct work_load *load)
 {
 	note_open(budget, now_ns, load);
 	budget->opened_ns = 0;
@@ -169,18 +159,20 @@ static void learn(double *estimate, double value, bool is_cost)
  * known from before: probes in place all the time may make a target that waits a lot look much
  * busier.
  */
-static void learn_load(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+static void learn_load(struct budget *budget, int64_t now_ns, const struct work_load *load)
 {
 	int64_t elapsed_ns = now_ns - budget->since_ns;
 
 	if (elapsed_ns > 0 && !(budget->looking && budget->cpu_rate > 0))
 		learn(&budget->cpu_rate,
-		      (load->cpu_ns - budget->at_since.cpu_ns) / (double)elapsed_ns, false);
+		      (load->cpu_ns - budget->work.at_since.cpu_ns) / (double)elapsed_ns, false);
 	if (budget->seen_ns > 0)
 		learn(&budget->on_rate,
-		      (load->probe_ns - budget->at_since.probe_ns) / (double)budget->seen_ns, true);
-	if (budget->on_cpu_ns > 0)
-		learn(&budget->on_share, fmin(budget->on_probe_ns / budget->on_cpu_ns, 1), true);
+		      (load->probe_ns - budget->work.at_since.probe_ns) / (double)budget->seen_ns,
+		      true);
+	if (budget->work.on_cpu_ns > 0)
+		learn(&budget->on_share, fmin(budget->work.on_probe_ns / budget->work.on_cpu_ns, 1),
+		      true);
 }
 
 /* The share of the time that may be recorded by what is known; 1: all of it. */
@@ -225,7 +217,7 @@ static int64_t plan_length(const struct budget *budget, int64_t left_ns, double 
 }
 
 /* Plans the period that begins at `now`. */
-static void plan(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+static void plan(struct budget *budget, int64_t now_ns, const struct work_load *load)
 {
 	double debt_ns = load->probe_ns - budget->limit * load->cpu_ns, allowed_ns;
 	int64_t left_ns = budget->end_ns > now_ns ? budget->end_ns - now_ns : SECOND_NS;
@@ -257,45 +249,18 @@ static void plan(struct budget *budget, int64_t now_ns, const struct budget_load
 			  (double)(budget->length_ns - (budget->bursts ? budget->window_ns : 0)));
 }
 
-/*
- * The share of the period's work that was seen, if `part` of its time was: of all processes in all
- * of the time. How fast they worked inside, compared with outside, is due to the probes as far as
- * they can explain it, and no further: a load that changes by itself makes the same difference.
- */
-static double work_seen(const struct budget *budget, double part, int64_t now_ns,
-			const struct budget_load *load)
+/* How the time since the last period that was settled was spent; `part` of it was seen. */
+static struct work_period period_of(const struct budget *budget, double part, int64_t now_ns)
 {
-	double outside_ns = (double)(now_ns - budget->since_ns) - budget->part_ns;
-	double own_ns = budget->on_cpu_ns - budget->on_probe_ns, speed = 1;
-	/* Probes that are still coming, or not gone yet, cost something outside, too. */
-	double outside_own_ns = load->cpu_ns - budget->at_since.cpu_ns - own_ns -
-				(load->probe_ns - budget->at_since.probe_ns);
-
-	if (part <= 0 || part >= 1 || budget->part_ns <= 0)
-		return part;
-	/*
-	 * Nothing can be told of less than a tick of the processor time clock, or if it lacks some.
-	 */
-	if (budget->on_probe_ns <= 0 ||
-	    budget->on_probe_ns > (1 + 2 * COST_ERROR) * budget->on_cpu_ns)
-		return part;
-	if (outside_own_ns > 0 && outside_ns > 0) {
-		double alike_ns = outside_own_ns / outside_ns * budget->part_ns;
-
-		/*
-		 * As much as outside, for all that is known of the cost: the target waits at times.
-		 */
-		if (fabs(own_ns - alike_ns) <= COST_ERROR * budget->on_probe_ns)
-			return part;
-		speed = own_ns / alike_ns;
-	}
-	speed = fmax(speed, fmax(own_ns / budget->on_cpu_ns, OWN_MIN));
-	speed = fmin(speed, 1);
-	return part * speed / (part * speed + 1 - part);
+	return (struct work_period){
+		.part = part,
+		.inside_ns = budget->part_ns,
+		.outside_ns = (double)(now_ns - budget->since_ns) - budget->part_ns,
+	};
 }
 
 /* Ends the period and plans the next one. */
-static void turn(struct budget *budget, int64_t now_ns, const struct budget_load *load,
+static void turn(struct budget *budget, int64_t now_ns, const struct work_load *load,
 		 struct budget_step *step)
 {
 	bool was_whole = is_whole(budget), was_open = budget->opened_ns;
@@ -303,12 +268,12 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 
 	note_open(budget, now_ns, load);
 	learn_load(budget, now_ns, load);
-	step->coverage = 1;
+	step->period = (struct work_period){.part = 1};
 	/* Between turns the probes move. */
 	if (!was_whole || budget->turn_ns || budget->since_ns != budget->period_ns)
-		step->coverage =
-			work_seen(budget, budget->part_ns / (double)(now_ns - budget->since_ns),
-				  now_ns, load);
+		step->period = period_of(
+			budget, budget->part_ns / (double)(now_ns - budget->since_ns), now_ns);
+	step->coverage = work_seen(&budget->work, &step->period, load);
 	plan(budget, now_ns, load);
 	/* Whole periods in a row are one; so are the look and the burst that it turns into. */
 	step->settle = !was_open || !was_whole || budget->turn_ns ||
@@ -321,25 +286,24 @@ static void turn(struct budget *budget, int64_t now_ns, const struct budget_load
 		step->settle = false;
 		return;
 	}
+	step->begins = true;
 	budget->since_ns = now_ns;
-	budget->at_since = *load;
 	budget->seen_ns = 0;
 	budget->part_ns = 0;
-	budget->on_probe_ns = budget->on_cpu_ns = 0;
+	work_begin(&budget->work, load);
 }
 
 /* A burst that the target makes dearer than was planned ends early. */
-static void guard_burst(struct budget *budget, int64_t now_ns, const struct budget_load *load)
+static void guard_burst(struct budget *budget, int64_t now_ns, const struct work_load *load)
 {
 	double planned_ns = budget->on_rate * (double)budget->window_ns;
 
 	note_open(budget, now_ns, load);
-	if (budget->on_probe_ns > BURST_EXCESS * planned_ns)
+	if (budget->work.on_probe_ns > BURST_EXCESS * planned_ns)
 		budget->window_ns = now_ns - budget->period_ns - budget->offset_ns;
 }
 
-struct budget_step budget_step(struct budget *budget, int64_t now_ns,
-			       const struct budget_load *load)
+struct budget_step budget_step(struct budget *budget, int64_t now_ns, const struct work_load *load)
 {
 	struct budget_step step = {0};
 	bool inside;
@@ -371,35 +335,26 @@ static int64_t planned_before(const struct budget *budget, int64_t at_ns)
 	return planned_ns;
 }
 
-double budget_finish(const struct budget *budget, int64_t now_ns, const struct budget_load *load)
+struct work_period budget_finish(const struct budget *budget, int64_t now_ns)
 {
 	int64_t elapsed_ns = now_ns - budget->period_ns, planned_ns;
 	double part;
 
 	if (is_endless(budget) || elapsed_ns <= 0 ||
 	    (is_whole(budget) && !budget->turn_ns && budget->since_ns == budget->period_ns))
-		return 1;
+		return (struct work_period){.part = 1};
 	if (budget->bursts)
-		return work_seen(budget, budget->part_ns / (double)(now_ns - budget->since_ns),
-				 now_ns, load);
+		return period_of(budget, budget->part_ns / (double)(now_ns - budget->since_ns),
+				 now_ns);
 	/* Whether the period's end was reached has nothing to do with where the window was. */
 	planned_ns = planned_before(budget, elapsed_ns);
 	if (planned_ns <= 0)
-		return 0;
+		return (struct work_period){.part = 0};
 	part = (double)budget->window_ns / (double)budget->length_ns * budget->part_ns /
 	       (double)planned_ns;
 	/* Of the periods before, in which nothing was seen, too. */
 	part *= (double)elapsed_ns / (double)(now_ns - budget->since_ns);
-	return work_seen(budget, part, now_ns, load);
-}
-
-double budget_scale_error(const struct budget *budget)
-{
-	double own = fmax(1 - budget->on_share, OWN_MIN);
-	double least = fmax(own - COST_ERROR * budget->on_share, OWN_MIN);
-	double most = own + COST_ERROR * budget->on_share;
-
-	return fmax(own / least, most / own);
+	return period_of(budget, part, now_ns);
 }
 
 double budget_rate_factor(const struct budget *budget)

@@ -14,25 +14,15 @@
  * The first period is a short look that tells what there is to pay. A period in which nothing was
  * seen, since the probes came too late for its window, is one with the next.
  *
- * Probes slow a target that always has something to do: in a window it does less than in as much
- * time outside, or than one like it whose turn it is not, and the share of the time that was seen
- * is not the share of the work. The targets' own work, processor time less what the probes took, is
- * known for both sides and tells the two apart. That is as exact as the cost of a probe is known,
- * times on_share / (1 - on_share).
+ * What was seen of the time is not what was seen of the work: work.h.
  */
 #ifndef BUDGET_H
 #define BUDGET_H
 
+#include "work.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-/* What is spent and by whom, since the start. */
-struct budget_load {
-	double probe_ns; /* of all hits, at the calibrated costs; never falls */
-	double cpu_ns;	 /* of the targets, the probes' included; never falls */
-	/* Of those that are probed in this window; means nothing from one to the next. */
-	double probed_cpu_ns;
-};
 
 /* The plan and what is known; for budget.c, and for tests and reports to read. */
 struct budget {
@@ -57,17 +47,18 @@ struct budget {
 	double on_rate;	     /* cost of windows, coming and going included: probe_ns per ns open */
 	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
 	double cpu_rate;     /* cpu_ns per nanosecond, of targets that are hardly probed */
-	struct budget_load at_open, at_since;
-	double on_probe_ns, on_cpu_ns; /* while open, of those that were probed, since then */
-	uint64_t random;	       /* state of the generator */
+	struct work work;    /* of all targets */
+	uint64_t random;     /* state of the generator */
 };
 
 /* What the caller is to do now, in this order. */
 struct budget_step {
-	bool close;	 /* end the window: stop recording, take the probes out */
-	bool settle;	 /* a period ended: count what was seen in it, and in those before it */
-	double coverage; /* share of the work of all processes that was seen; 0: nothing was */
-	bool open;	 /* begin a window: put the probes in, record */
+	bool close;  /* end the window: stop recording, take the probes out */
+	bool settle; /* a period ended: count what was seen in it, and in those before it */
+	struct work_period period; /* what was seen of the time, and */
+	double coverage;	   /* of the work of all processes; 0: nothing */
+	bool begins;		   /* a period begins: what processes do counts anew */
+	bool open;		   /* begin a window: put the probes in, record */
 };
 
 /* What a recording is to be like. */
@@ -88,24 +79,17 @@ void budget_start(struct budget *budget, const struct budget_opts *opts, int64_t
 int64_t budget_next_ns(const struct budget *budget);
 
 /* The step that is due at `now`. Windows that it says to open or close must be reported. */
-struct budget_step budget_step(struct budget *budget, int64_t now_ns,
-			       const struct budget_load *load);
+struct budget_step budget_step(struct budget *budget, int64_t now_ns, const struct work_load *load);
 
 /* The window is open since `now`, for `part` (above 0, at most 1) of the processes. */
-void budget_opened(struct budget *budget, int64_t now_ns, const struct budget_load *load,
+void budget_opened(struct budget *budget, int64_t now_ns, const struct work_load *load,
 		   double part);
 
 /* It was closed at `now`. */
-void budget_closed(struct budget *budget, int64_t now_ns, const struct budget_load *load);
+void budget_closed(struct budget *budget, int64_t now_ns, const struct work_load *load);
 
-/* The recording ended, and the last window with it: the coverage of what is not settled yet. */
-double budget_finish(const struct budget *budget, int64_t now_ns, const struct budget_load *load);
-
-/*
- * By what factor what is scaled from windows to all of the time may be too large or too small,
- * since what a hit costs is only about known; at least 1.
- */
-double budget_scale_error(const struct budget *budget);
+/* The recording ended, and the last window with it: what was seen of the time not settled yet. */
+struct work_period budget_finish(const struct budget *budget, int64_t now_ns);
 
 /*
  * What the period's rate is to be multiplied with, at most 1: fewer bytes per sample in a slice

@@ -40,10 +40,11 @@ static int show_line(const char *line, void *out)
 static void show_cost(const struct session *session, const struct finish_clock *clock,
 		      const uint64_t counters[static HB_COUNTER_CNT], FILE *out)
 {
-	const struct loader_cost *cost = &session->cost;
+	const struct hit_cost *cost = &session->cost;
 	uint64_t emulated = counters[HB_LOSS_CNT + HB_STAT_HITS];
 	uint64_t stepped = counters[HB_LOSS_CNT + HB_STAT_STEPPED_HITS];
-	double spent_ns = loader_spent_ns(cost, counters);
+	const uint64_t none[HB_COST_CNT] = {0};
+	double spent_ns = hit_cost_of(cost, counters + HB_LOSS_CNT, none);
 	double seconds = clock->duration_ns / 1e9;
 
 	fprintf(out, "probes: %.0f hits/s", (emulated + stepped) / seconds);
@@ -61,7 +62,7 @@ struct finishing {
 	const struct session *session;
 	const struct target *target;
 	bool shows; /* the table of its sites, too */
-	struct profile_coverage coverage;
+	const struct windows *windows;
 	const struct finish_clock *clock;
 	const uint64_t *counters;
 	struct symbolizer *symbolizer; /* NULL: without names */
@@ -111,7 +112,7 @@ static int finish_target(const struct finishing *f, bool *partial)
 		.owner = &owner,
 		.counters = f->counters,
 		.memory = target->memory,
-		.coverage = f->coverage,
+		.coverage = windows_coverage(f->windows, target),
 	};
 	struct profile profile = {};
 	int err;
@@ -236,13 +237,14 @@ static enum opts_exit finish_all(const struct session *session, const struct pro
 static void show(const struct session *session, const struct processes *processes,
 		 const struct finishing *common)
 {
+	struct profile_coverage coverage = windows_coverage(common->windows, NULL);
 	FILE *out = output_people(session->opts);
 
 	if (session->opts->quiet || !session->opts->top)
 		return;
 	if (opts_are_selected(session->opts) || processes->cnt > 1)
 		processes_show(processes, session, session->opts->top, out);
-	profile_coverage_notes(&common->coverage, common->clock->duration_ns, show_line, out);
+	profile_coverage_notes(&coverage, common->clock->duration_ns, show_line, out);
 	show_cost(session, common->clock, common->counters, out);
 }
 
@@ -253,7 +255,7 @@ enum opts_exit finish(const struct session *session, const struct windows *windo
 	uint64_t counters[HB_COUNTER_CNT];
 	struct finishing common = {
 		.session = session,
-		.coverage = windows_coverage(windows),
+		.windows = windows,
 		.clock = clock,
 		.counters = counters,
 		.symbolizer = session->symbolizer,

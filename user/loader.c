@@ -76,6 +76,7 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	config->track_live = opts->track_live;
 	config->exact = opts->rate_bytes == 1;
 	config->follow = opts->follow;
+	config->count_each = opts->count_each;
 	config->self = getpid();
 	if (getrandom(&config->stack_seed, sizeof(config->stack_seed), 0) < 0)
 		return log_fail(errno, "cannot get random bytes");
@@ -85,6 +86,8 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	bpf_program__set_autoload(skel->progs.hb_signal, opts->follow & HB_FOLLOW_HELD);
 	bpf_map__set_max_entries(skel->maps.holds, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.procs, opts->max_processes);
+	/* And we ourselves. */
+	bpf_map__set_max_entries(skel->maps.costs, opts->count_each ? opts->max_processes + 1 : 1);
 	bpf_map__set_max_entries(skel->maps.uw_procs, opts->max_processes);
 	bpf_map__set_max_entries(skel->maps.stacks, opts->max_stacks);
 	bpf_map__set_value_size(skel->maps.stacks, stack_bytes(opts->max_depth));
@@ -207,13 +210,13 @@ void loader_disarm(struct loader *loader)
 }
 
 /* Probes the two functions and times them; the links stay in loader->self_links. */
-static int measure(struct loader *loader, struct loader_cost *out)
+static int measure(struct loader *loader, struct hit_cost *out)
 {
 	struct uprobe_link_progs entry = {.entry = loader->progs.entry};
 	struct uprobe_link_progs returns = {.returns = loader->progs.returns};
 	struct uprobe_link_point points[SELF_PROBE_TIMED_CNT] = {};
 	double bare_ns[SELF_PROBE_TIMED_CNT];
-	struct loader_cost cost = {};
+	struct hit_cost cost = {};
 	int err;
 
 	for (int which = 0; which < SELF_PROBE_TIMED_CNT; which++) {
@@ -245,11 +248,11 @@ static int measure(struct loader *loader, struct loader_cost *out)
 	return 0;
 }
 
-int loader_calibrate(struct loader *loader, struct loader_cost *out)
+int loader_calibrate(struct loader *loader, struct hit_cost *out)
 {
 	int err;
 
-	*out = (struct loader_cost){};
+	*out = (struct hit_cost){};
 	loader_window(loader, true);
 	err = measure(loader, out);
 	loader_window(loader, false);
@@ -424,21 +427,16 @@ void loader_counters(const struct loader *loader, uint64_t counters[static HB_CO
 		counters[HB_LOSS_CNT + HB_STAT_RETURNS] -= loader->self_hits;
 }
 
-double loader_spent_ns(const struct loader_cost *cost,
-		       const uint64_t counters[static HB_COUNTER_CNT])
+bool loader_costs_of(const struct loader *loader, pid_t tgid, uint64_t costs[static HB_COST_CNT])
 {
-	const uint64_t *stats = counters + HB_LOSS_CNT;
-
-	return stats[HB_STAT_HITS] * cost->emulated_ns +
-	       stats[HB_STAT_STEPPED_HITS] * cost->stepped_ns +
-	       stats[HB_STAT_RETURNS] * cost->return_ns;
+	return !bpf_map_lookup_elem(bpf_map__fd(loader->skel->maps.costs), &tgid, costs);
 }
 
 /* What the walks over maps carry along. */
 struct reading {
 	loader_heap_fn *heap_of;
 	void *data;
-	struct heap_scale scale;
+	const __u64 *threshold;
 };
 
 double loader_live_bytes(const struct loader *loader)
@@ -450,19 +448,19 @@ static int add_site(const void *key_, const void *site, void *data)
 {
 	struct reading *reading = data;
 	const struct hb_site_key *key = key_;
-	struct heap *heap = reading->scale.coverage > 0
-				    ? reading->heap_of((pid_t)key->tgid, key->epoch, reading->data)
-				    : NULL;
+	struct heap_scale scale = {.threshold = reading->threshold};
+	struct heap *heap =
+		reading->heap_of((pid_t)key->tgid, key->epoch, &scale.coverage, reading->data);
 
-	return heap ? heap_add_site(heap, key, site, &reading->scale) : 0;
+	return heap && scale.coverage > 0 ? heap_add_site(heap, key, site, &scale) : 0;
 }
 
-int loader_settle(struct loader *loader, double coverage, loader_heap_fn *heap_of, void *data)
+int loader_settle(struct loader *loader, loader_heap_fn *heap_of, void *data)
 {
 	struct reading reading = {
 		.heap_of = heap_of,
 		.data = data,
-		.scale = {loader->skel->bss->hb_thresholds, coverage},
+		.threshold = loader->skel->bss->hb_thresholds,
 	};
 	int err = tallies_take_sites(&loader->tallies, add_site, &reading);
 
@@ -475,7 +473,9 @@ static int add_stack(const void *id, const void *stack_, void *data)
 {
 	const struct reading *reading = data;
 	const struct hb_stack *stack = stack_;
-	struct heap *heap = reading->heap_of((pid_t)stack->tgid, stack->epoch, reading->data);
+	double coverage;
+	struct heap *heap =
+		reading->heap_of((pid_t)stack->tgid, stack->epoch, &coverage, reading->data);
 
 	return heap ? heap_add_stack(heap, *(const uint64_t *)id, stack) : 0;
 }

@@ -7,6 +7,7 @@
 #define LOADER_H
 
 #include "../bpf/abi.h"
+#include "hit_cost.h"
 #include "mappings.h"
 #include "uprobe_link.h"
 
@@ -27,12 +28,8 @@ struct loader_opts {
 	uint32_t follow;			  /* HB_FOLLOW_* */
 	bool track_live;			  /* false: entry probes only */
 	bool floor;				  /* empty programs, to measure the traps alone */
+	bool count_each;			  /* loader_costs_of() is wanted */
 	enum uprobe_link_tier tier;
-};
-
-/* Cost of one probe hit on this machine, in nanoseconds. */
-struct loader_cost {
-	double emulated_ns, stepped_ns, return_ns;
 };
 
 /* Loads. 0 and *out (loader_free()), or -errno, logged. */
@@ -45,7 +42,7 @@ void loader_free(struct loader *loader);
  * Measures what a hit costs by probing functions of our own, and zeroes the counters afterwards;
  * call it before loader_attach(). 0, or -errno with *out zero.
  */
-int loader_calibrate(struct loader *loader, struct loader_cost *out);
+int loader_calibrate(struct loader *loader, struct hit_cost *out);
 
 /*
  * What a hit costs now, as long as loader_calibrate() went well and a window is open: the machine's
@@ -156,19 +153,23 @@ int loader_event_fd(const struct loader *loader);
 /* Delivers what is there, without waiting. */
 void loader_poll_events(struct loader *loader);
 
-/* What the costs above and the counters come to: nanoseconds that probes took. */
-double loader_spent_ns(const struct loader_cost *cost,
-		       const uint64_t counters[static HB_COUNTER_CNT]);
-
-/* Finds the heap of a process in its image `epoch`; NULL: nobody is interested. */
-typedef struct heap *loader_heap_fn(pid_t tgid, uint32_t epoch, void *data);
+/*
+ * What probes cost the process so far, by enum hb_stat; needs loader_opts.count_each. False:
+ * nothing, or it has ended.
+ */
+bool loader_costs_of(const struct loader *loader, pid_t tgid, uint64_t costs[static HB_COST_CNT]);
 
 /*
- * Moves what windows counted since the last call to the heaps, each as seen in `coverage` of the
- * time (0: throws it away), and forgets what is alive. Only while no window is open. 0 or -errno,
- * logged.
+ * Finds the heap of a process in its image `epoch`; NULL: nobody is interested. *coverage is the
+ * share of its work that was seen since the last loader_settle(); 0: none of it counts.
  */
-int loader_settle(struct loader *loader, double coverage, loader_heap_fn *heap_of, void *data);
+typedef struct heap *loader_heap_fn(pid_t tgid, uint32_t epoch, double *coverage, void *data);
+
+/*
+ * Moves what windows counted since the last call to the heaps, and forgets what is alive. Only
+ * while no window is open. 0 or -errno, logged.
+ */
+int loader_settle(struct loader *loader, loader_heap_fn *heap_of, void *data);
 
 /* Sums the counters over CPUs; hits of our own that loader_hit_ns() made are left out. */
 void loader_counters(const struct loader *loader, uint64_t counters[static HB_COUNTER_CNT]);

@@ -240,13 +240,15 @@ bool opts_are_selected(const struct opts *opts)
 	return opts->everybody || selection_is_set(&opts->selection);
 }
 
+bool opts_are_many(const struct opts *opts)
+{
+	return opts_are_selected(opts) || opts->follow || opts->tgid_cnt > 1;
+}
+
 /* One file holds one process and one type. */
 static int check_output(const struct opts *opts)
 {
-	bool may_grow = opts_are_selected(opts) || opts->follow;
-	size_t tgid_cnt = opts->command ? 1 : opts->tgid_cnt;
-
-	if (opts->output && (may_grow || tgid_cnt * opts->type_cnt > 1) &&
+	if (opts->output && (opts_are_many(opts) || opts->type_cnt > 1) &&
 	    !outfile_is_directory(opts->output))
 		return log_fail(0,
 				"-o %s: one file holds one process and one type; give a directory, "

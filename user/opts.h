@@ -66,6 +66,9 @@ int opts_parse(int argc, char **argv, struct opts *out);
 /* Are the processes chosen by what they are, and may more of them come? */
 bool opts_are_selected(const struct opts *opts);
 
+/* Are there several processes, or may there be? */
+bool opts_are_many(const struct opts *opts);
+
 /* Frees what the options own. */
 void opts_clear(struct opts *opts);
 

@@ -23,6 +23,7 @@
 #include "unwind_table.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -356,6 +357,7 @@ static int open_loader(struct session *session)
 		.max_depth = opts->max_depth,
 		.track_live = session->track_live,
 		.floor = opts->floor,
+		.count_each = session->counts_each,
 		.tier = session->tier,
 	};
 	struct unwind_table_maps maps;
@@ -459,6 +461,8 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 	session->holds = command;
 	session->track_live = opts->types[PROFILE_HEAP] || opts->types[PROFILE_INUSE];
 	session->probes.track_live = session->track_live;
+	/* Those that take turns are compared with one another. */
+	session->counts_each = !isinf(opts->max_overhead) && !opts->share && opts_are_many(opts);
 	session->probes.hints = &opts->hints;
 	err = targets_init(&session->targets);
 	if (err)

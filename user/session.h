@@ -30,13 +30,14 @@ struct unwind_table;
 struct session {
 	const struct opts *opts; /* borrowed */
 	bool track_live;
+	bool counts_each; /* what the probes of each process cost is known */
 	enum uprobe_link_tier tier;
 	struct loader *loader;
 	struct elf_cache *cache;
 	struct symbolizer *symbolizer;
 	struct unwind_table *unwind;
 	struct targets targets; /* first those of the options, in their order */
-	struct loader_cost cost;
+	struct hit_cost cost;
 	struct probes probes;
 	struct everybody *everybody;  /* owned; NULL: only the targets are probed */
 	struct bystanders bystanders; /* owned; who is probed and no target */

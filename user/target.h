@@ -6,10 +6,12 @@
 #ifndef TARGET_H
 #define TARGET_H
 
+#include "../bpf/abi.h"
 #include "mappings.h"
 #include "procmaps.h"
 #include "profile.h"
 #include "whereabouts.h"
+#include "work.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,9 +68,13 @@ struct target {
 	struct mappings mappings;    /* owned; all that were ever seen */
 	struct target_file *files;   /* owned, in the order they were met */
 	size_t file_cnt, file_cap;
-	double cpu_ns;		      /* as of the last target_cpu_ns() */
-	int64_t opened_ns;	      /* of CLOCK_MONOTONIC: when target_open() was called */
-	double opened_cpu_ns;	      /* what it had used when it was opened, or met a probe */
+	double cpu_ns;	       /* as of the last target_cpu_ns() */
+	int64_t opened_ns;     /* of CLOCK_MONOTONIC: when target_open() was called */
+	double opened_cpu_ns;  /* what it had used when it was opened, or met a probe */
+	struct work_load load; /* what it and its probes used, as of the last look of windows */
+	uint64_t costs[HB_COST_CNT];  /* what probes cost it until then, by enum hb_stat */
+	struct work work;	      /* in the current period of the budget */
+	double coverage;	      /* share of its work that was seen in the last one */
 	struct profile_memory memory; /* as of the last target_read_memory() */
 	struct heap *heap;	      /* owned; what was counted in windows that are over */
 	struct target *older;	      /* borrowed; had the same number before, or NULL */

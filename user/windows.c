@@ -30,7 +30,7 @@ struct windows {
 	struct session *session;
 	struct budget budget;
 	double spent_ns;		   /* that probes took until the last look */
-	double dearer;			   /* what a hit costs now, by what it cost at the start */
+	struct hit_cost cost;		   /* as it was in the last windows */
 	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
 	double part;			   /* of the processes are recorded now; 1: all */
 	uint64_t random;		   /* state of the generator, for turns */
@@ -56,46 +56,100 @@ static bool is_costed(const struct windows *windows)
  */
 static void learn_cost(struct windows *windows)
 {
-	const struct loader_cost *cost = &windows->session->cost;
+	struct hit_cost *cost = &windows->cost;
+	double by;
 
 	if (!is_costed(windows) || cost->emulated_ns <= 0)
 		return;
-	windows->dearer =
-		(windows->dearer + loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
+	by = (1 + loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
+	cost->emulated_ns *= by;
+	cost->stepped_ns *= by;
+	cost->return_ns *= by;
+}
+
+/* What one of the targets used, and the probes of that; with a window open, it was in there. */
+static void read_target(const struct windows *windows, struct target *target)
+{
+	const struct session *session = windows->session;
+	uint64_t costs[HB_COST_CNT];
+
+	target->load.cpu_ns = target->load.probed_cpu_ns = target_cpu_ns(target);
+	/* The number of one that has ended may be another's. */
+	if (session->counts_each && !target->exited &&
+	    loader_costs_of(session->loader, target->tgid, costs)) {
+		target->load.probe_ns += hit_cost_of(&windows->cost, costs, target->costs);
+		memcpy(target->costs, costs, sizeof(costs));
+	}
+	if (windows->budget.opened_ns)
+		work_note(&target->work, &target->load);
 }
 
 /* What was spent and used until now. If all is recorded whatever it costs, nobody asks. */
-static void read_load(struct windows *windows, struct budget_load *load)
+static void read_load(struct windows *windows, struct work_load *load)
 {
 	struct session *session = windows->session;
 	uint64_t counters[HB_COUNTER_CNT];
 
-	*load = (struct budget_load){0};
+	*load = (struct work_load){0};
 	if (!is_costed(windows))
 		return;
 	loader_counters(session->loader, counters);
-	windows->spent_ns += windows->dearer * (loader_spent_ns(&session->cost, counters) -
-						loader_spent_ns(&session->cost, windows->counters));
+	windows->spent_ns += hit_cost_of(&windows->cost, counters + HB_LOSS_CNT,
+					 windows->counters + HB_LOSS_CNT);
 	memcpy(windows->counters, counters, sizeof(counters));
 	load->probe_ns = windows->spent_ns;
 	load->cpu_ns = bystanders_cpu_ns(&session->bystanders) - windows->before_ns;
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
-		double cpu_ns = target_cpu_ns(target);
 
-		load->cpu_ns += cpu_ns;
+		read_target(windows, target);
+		load->cpu_ns += target->load.cpu_ns;
 		if (target->in_turn)
-			load->probed_cpu_ns += cpu_ns;
+			load->probed_cpu_ns += target->load.cpu_ns;
 	}
 	if (!session->opts->share)
 		load->probed_cpu_ns = load->cpu_ns;
 }
 
-static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
+static struct heap *heap_of(pid_t tgid, uint32_t epoch, double *coverage, void *data)
 {
 	const struct target *target = targets_find_image(data, tgid, epoch);
 
+	*coverage = target ? target->coverage : 0;
 	return target ? target->heap : NULL;
+}
+
+/* Are the figures of its own known, for all of the period? What it did at its end is not. */
+static bool has_own_figures(const struct windows *windows, const struct target *target)
+{
+	return windows->session->counts_each && target->work.begun && !target->exited;
+}
+
+/*
+ * Collects what was seen in a period, which was `coverage` of the work of all. 0 or -errno, logged.
+ */
+static int settle(struct windows *windows, const struct work_period *period, double coverage)
+{
+	struct session *session = windows->session;
+
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
+
+		target->coverage = has_own_figures(windows, target)
+					   ? work_seen(&target->work, period, &target->load)
+					   : coverage;
+	}
+	return loader_settle(session->loader, heap_of, &session->targets);
+}
+
+/* A period begins, as of the last look. */
+static void begin_work(struct windows *windows)
+{
+	for (size_t i = 0; i < windows->session->targets.cnt; i++) {
+		struct target *target = windows->session->targets.all[i];
+
+		work_begin(&target->work, &target->load);
+	}
 }
 
 static bool is_in_turn(pid_t tgid, void *targets)
@@ -143,7 +197,7 @@ static int open_window(struct windows *windows)
 {
 	struct session *session = windows->session;
 	double rate = budget_rate_factor(&windows->budget) * (double)session->opts->rate_bytes;
-	struct budget_load load;
+	struct work_load load;
 	int err = arm(windows);
 
 	if (err)
@@ -152,6 +206,8 @@ static int open_window(struct windows *windows)
 	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
 	loader_window(session->loader, true);
 	budget_opened(&windows->budget, clock_ns(CLOCK_MONOTONIC), &load, windows->part);
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		work_opened(&session->targets.all[i]->work, &session->targets.all[i]->load);
 	learn_cost(windows);
 	return 0;
 }
@@ -159,7 +215,7 @@ static int open_window(struct windows *windows)
 /* `keep`: the next one follows at once, and the probes may stay. */
 static void close_window(struct windows *windows, bool keep)
 {
-	struct budget_load load;
+	struct work_load load;
 	int64_t closed_ns;
 
 	learn_cost(windows);
@@ -174,7 +230,7 @@ static void close_window(struct windows *windows, bool keep)
 
 static int take_step(struct windows *windows)
 {
-	struct budget_load load;
+	struct work_load load;
 	struct budget_step step;
 	int err = 0;
 
@@ -190,8 +246,9 @@ static int take_step(struct windows *windows)
 	if (step.close)
 		close_window(windows, step.open && !windows->session->opts->share);
 	if (step.settle)
-		err = loader_settle(windows->session->loader, step.coverage, heap_of,
-				    &windows->session->targets);
+		err = settle(windows, &step.period, step.coverage);
+	if (step.begins)
+		begin_work(windows);
 	if (!err && step.open)
 		err = open_window(windows);
 	return err;
@@ -229,7 +286,7 @@ static int64_t turn_ns(const struct session *session, int64_t duration_ns)
  */
 static double rate_before(const struct session *session, int64_t now_ns)
 {
-	uint64_t counters[HB_COUNTER_CNT];
+	uint64_t counters[HB_COUNTER_CNT], none[HB_COST_CNT] = {0};
 	int64_t first_ns = now_ns;
 	double rate = 0;
 
@@ -244,7 +301,8 @@ static double rate_before(const struct session *session, int64_t now_ns)
 	}
 	loader_counters(session->loader, counters);
 	if (first_ns < now_ns)
-		rate -= loader_spent_ns(&session->cost, counters) / (double)(now_ns - first_ns);
+		rate -= hit_cost_of(&session->cost, counters + HB_LOSS_CNT, none) /
+			(double)(now_ns - first_ns);
 	return fmax(rate, 0);
 }
 
@@ -262,15 +320,19 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	if (!windows)
 		return log_fail(ENOMEM, "cannot record");
 	windows->session = session;
-	windows->dearer = windows->part = 1;
+	windows->cost = session->cost;
+	windows->part = 1;
 	if (getrandom(&opts.seed, sizeof(opts.seed), 0) != sizeof(opts.seed))
 		return log_fail(errno, "cannot get random bytes");
 	windows->random = opts.seed | 1;
 	if (session->opts->share)
 		loader_choose(session->loader, is_in_turn, &session->targets);
 	windows->before_ns = bystanders_cpu_ns(&session->bystanders);
-	for (size_t i = 0; i < session->targets.cnt; i++)
-		windows->before_ns += target_cpu_ns(session->targets.all[i]);
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		read_target(windows, session->targets.all[i]);
+		windows->before_ns += session->targets.all[i]->load.cpu_ns;
+	}
+	begin_work(windows);
 	opts.cpu_rate = rate_before(session, start_ns);
 	budget_start(&windows->budget, &opts, start_ns);
 	if (take_step(windows))
@@ -282,7 +344,8 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 int windows_end(struct windows *windows)
 {
 	struct session *session = windows->session;
-	struct budget_load load;
+	struct work_period period;
+	struct work_load load;
 	int64_t end_ns;
 	int err;
 
@@ -291,15 +354,18 @@ int windows_end(struct windows *windows)
 	end_ns = clock_ns(CLOCK_MONOTONIC);
 	read_load(windows, &load);
 	loader_detach(session->loader);
-	err = loader_settle(session->loader, budget_finish(&windows->budget, end_ns, &load),
-			    heap_of, &session->targets);
+	period = budget_finish(&windows->budget, end_ns);
+	err = settle(windows, &period, work_seen(&windows->budget.work, &period, &load));
 	return err ? err : loader_read_stacks(session->loader, heap_of, &session->targets);
 }
 
-struct profile_coverage windows_coverage(const struct windows *windows)
+struct profile_coverage windows_coverage(const struct windows *windows, const struct target *target)
 {
 	const struct budget *budget = &windows->budget;
 	uint32_t share = windows->session->opts->share;
+	double probed_share = target && has_own_figures(windows, target)
+				      ? work_probed_share(&target->work)
+				      : budget->on_share;
 
 	if (!budget->is_partial)
 		return (struct profile_coverage){.share = share};
@@ -307,8 +373,8 @@ struct profile_coverage windows_coverage(const struct windows *windows)
 		.share = share,
 		.window_cnt = budget->window_cnt,
 		.seen_ns = budget->total_seen_ns,
-		.full_share = budget->on_share,
-		.scale_error = budget_scale_error(budget),
+		.full_share = probed_share,
+		.scale_error = work_scale_error(probed_share),
 		.bursts = budget->bursts,
 	};
 }

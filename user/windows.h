@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct session;
+struct target;
 struct windows;
 
 /*
@@ -31,7 +32,8 @@ int windows_step(struct windows *windows);
 /* Ends the last window, takes every probe out, and collects the rest. 0 or -errno, logged. */
 int windows_end(struct windows *windows);
 
-/* How much of the time was recorded. */
-struct profile_coverage windows_coverage(const struct windows *windows);
+/* How much of the time was recorded, and what that means for `target`; NULL: for all of them. */
+struct profile_coverage windows_coverage(const struct windows *windows,
+					 const struct target *target);
 
 #endif

@@ -11,6 +11,13 @@ windows() {
 	reader comments "$1" | sed -n 's/^recorded: \([0-9.]*\) of \([0-9.]*\) s in \([0-9]*\) window.*/\1 \2 \3/p'
 }
 
+# paced_calls SECONDS: what the target paced, whose words are the input, did in that time of all that it
+# counted.
+paced_calls() {
+	awk -v all="$1" '$1 == "TICKS" { n = $2 } $1 == "SECONDS" { s = $2 }
+		END { printf "%.0f", n * 100 / s * all }'
+}
+
 # Slices of a load that comes by the clock, every allocation in them counted: the total is that of all
 # the time, though most of it was not seen.
 check_slices() {
@@ -33,9 +40,7 @@ check_slices() {
 	awk -v seen="$seen" -v all="$all" 'BEGIN { exit !(seen < all * 0.4) }' ||
 		fail "recorded $seen of $all s"
 	calls=$(reader total p.pb.gz alloc_objects)
-	# The target counted for as long as it ran, the profile for 8 seconds of that.
-	truth=$(awk -v all="$all" '$1 == "TICKS" { n = $2 } $1 == "SECONDS" { s = $2 }
-		END { printf "%.0f", n * 100 / s * all }' truth)
+	truth=$(paced_calls "$all" <truth)
 	# How exact that is, the unit tests show; here other work on the machine may still disturb.
 	# Without the scale it would be a fifth.
 	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.5 && a < b * 1.6) }' ||
@@ -54,6 +59,52 @@ test_slices_multi() {
 
 test_slices_perf() {
 	check_slices perf
+}
+
+# One that waits is hardly slowed in windows, one that allocates all the time gets on at a fraction of
+# its speed. Each is scaled as it was slowed itself: with what both lose together the first one would
+# come out several times too large.
+test_each_by_its_own() {
+	local paced all calls truth first_in first_out
+
+	target paced
+	paced=$target_pid first_in=$target_in first_out=$target_out
+	before_others "$paced"
+	target_go
+	target bench_work tight 60
+	target_go
+	mkdir prof
+	heapbpf_start --max-overhead 10 -r 4096 -t allocs -p "$paced,$target_pid" -d 6s -o prof/
+	heapbpf_wait
+	whole
+	target_in=$first_in target_out=$first_out
+	target_go
+	target_await DONE >truth
+	read -r _ all _ < <(windows "prof/heapbpf.paced.$paced.pb.gz") || fail "it was recorded as a whole"
+	calls=$(reader total "prof/heapbpf.paced.$paced.pb.gz" alloc_objects)
+	truth=$(paced_calls "$all" <truth)
+	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.75 && a < b * 1.33) }' ||
+		fail "$calls allocations by the profile, $truth by the target"
+	says '^allocated: scaled from the windows to the whole time; probes slow the processes a lot' \
+		reader comments prof/heapbpf.bench_work.*.pb.gz
+}
+
+# What a sample takes is paid from the budget, too: with one of each call that is more than the probe.
+test_samples_cost() {
+	local seen_all seen_few all
+
+	target paced
+	target_go
+	heapbpf_run --max-overhead 10 -r 1 -t allocs -p "$target_pid" -d 6s -o p.pb.gz
+	whole
+	read -r seen_all all _ < <(windows p.pb.gz) || fail "it was recorded as a whole"
+	heapbpf_run --max-overhead 10 -t allocs -p "$target_pid" -d 6s -o p.pb.gz
+	whole
+	read -r seen_few _ < <(windows p.pb.gz) || fail "it was recorded as a whole"
+	awk -v a="$seen_all" -v b="$seen_few" 'BEGIN { exit !(a < 0.8 * b) }' ||
+		fail "$seen_all of $all s with all calls sampled, $seen_few with few"
+	target_go
+	target_go
 }
 
 # A burst's in use is what lives at its end: two threads hold 500 blocks each, replaced at full

@@ -128,8 +128,8 @@ test_budget_beside_short_programs() {
 	says '^recorded: .* all of it would have cost [0-9]{1,2}%' cat out
 	made=$(awk '$1 == "TICKS" { print 100 * $2 }' ticks)
 	counted=$(reader total "prof/heapbpf.paced.$target_pid.pb.gz" alloc_objects)
-	# Four short windows, and a scale that is that of all together: the order of magnitude.
-	((counted > made / 10 && counted < made * 10)) ||
+	# The others are slowed to a fraction, which is no business of this one's.
+	((counted > made * 60 / 100 && counted < made * 160 / 100)) ||
 		fail "$counted allocations by the profile, $made by the target"
 	target_end
 }

@@ -90,7 +90,7 @@ struct setup {
  * and *load. The calls that were probed.
  */
 static double live_all(rate_fn *rate, const struct setup *setup, double seconds, double part,
-		       struct outcome *out, struct budget_load *load)
+		       struct outcome *out, struct work_load *load)
 {
 	double own_ns, probed_ns, calls, probed_calls;
 
@@ -110,7 +110,8 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	int64_t start = 5 * SECOND, end = start + setup->seconds * SECOND;
 	double raw = 0, opened_s = 0, coverage, part = setup->part > 0 ? setup->part : 1;
 	struct outcome out = {0};
-	struct budget_load load = {0};
+	struct work_load load = {0};
+	struct work_period period;
 	struct budget budget;
 	struct budget_opts opts = {
 		.limit = setup->limit,
@@ -154,7 +155,8 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 		budget_closed(&budget, end, &load);
 		out.longest_s = fmax(out.longest_s, end / 1e9 - opened_s);
 	}
-	coverage = budget_finish(&budget, end, &load);
+	period = budget_finish(&budget, end);
+	coverage = work_seen(&budget.work, &period, &load);
 	if (raw > 0)
 		out.counted += raw / coverage;
 	out.probe_ns = load.probe_ns;
@@ -376,7 +378,7 @@ TEST(a_cost_that_is_about_known)
  */
 TEST(time_that_is_not_known)
 {
-	struct budget_load load = {0};
+	struct work_load load = {0};
 	struct budget_step step;
 	struct budget budget;
 	int64_t now = SECOND;
@@ -385,27 +387,10 @@ TEST(time_that_is_not_known)
 		     now);
 	budget_step(&budget, now, &load);
 	budget_opened(&budget, now, &load, 0.5);
-	load = (struct budget_load){
-		.probe_ns = 10 * MS, .cpu_ns = 15 * MS, .probed_cpu_ns = 2 * MS};
+	load = (struct work_load){.probe_ns = 10 * MS, .cpu_ns = 15 * MS, .probed_cpu_ns = 2 * MS};
 	now = budget_next_ns(&budget);
 	step = budget_step(&budget, now, &load);
 	CHECK(fabs(step.coverage - 0.5) < 1e-9);
-}
-
-/* A scale of what is slowed a little is about right; of what hardly gets on, it may be anything. */
-TEST(scale_errors)
-{
-	struct budget budget = {0};
-
-	CHECK_EQ(budget_scale_error(&budget), 1);
-	budget.on_share = 0.2;
-	CHECK(budget_scale_error(&budget) < 1.05);
-	budget.on_share = 0.5;
-	CHECK(budget_scale_error(&budget) > 1.1 && budget_scale_error(&budget) < 1.3);
-	budget.on_share = 0.95;
-	CHECK(budget_scale_error(&budget) > 2);
-	budget.on_share = 1.1;
-	CHECK(budget_scale_error(&budget) > 8 && budget_scale_error(&budget) < 1e3);
 }
 
 /* Probes that take longer to come than a window is planned to last. */
@@ -433,15 +418,14 @@ TEST(late_probes)
 TEST(no_time_for_the_clock)
 {
 	struct budget budget;
-	struct budget_load load = {0};
+	struct work_load load = {0};
 	struct budget_step step;
 	int64_t now = SECOND;
 
 	budget_start(&budget, &(struct budget_opts){.limit = 0.1, .seed = 3}, now);
 	budget_step(&budget, now, &load);
 	budget_opened(&budget, now, &load, 1);
-	load = (struct budget_load){
-		.probe_ns = 10 * MS, .cpu_ns = 30 * MS, .probed_cpu_ns = 30 * MS};
+	load = (struct work_load){.probe_ns = 10 * MS, .cpu_ns = 30 * MS, .probed_cpu_ns = 30 * MS};
 	now = budget_next_ns(&budget);
 	step = budget_step(&budget, now, &load);
 	for (int i = 0; i < 20; i++) {
