@@ -9,8 +9,9 @@
  *   slices (allocs)  a period a second; the window begins anywhere and goes on at the other end,
  *                    so that each moment has the same chance to be seen. Counts divided by the
  *                    share of the period that was seen are unbiased (Horvitz-Thompson).
- *   bursts (in use)  one window of a second or more a period, never divided: what was allocated in
- *                    it and is alive at its end is known.
+ *   bursts (in use)  one window a period, never divided: what was allocated in it and is alive at
+ *                    its end is known. Periods are long enough to pay for a second, where the
+ *                    recording has the time for that.
  * The first period is a short look that tells what there is to pay. A period in which nothing was
  * seen, since the probes came too late for its window, is one with the next.
  *

@@ -3,7 +3,7 @@
  * Processes that come of a process. Only the first one's own calls are the truth.
  *   family_tree before    the child is there before anybody watches
  *   family_tree fork      a child is forked, frees its copies and allocates
- *   family_tree vfork     a child borrows the address space, allocates and executes /bin/true
+ *   family_tree vfork     a child borrows the address space and executes /bin/true
  *   family_tree exec      the process itself becomes another program (its second half)
  *   family_tree thread    the same, executed by a thread that is not the main one
  * build: -fno-builtin -pthread
