@@ -20,6 +20,7 @@
 #include "windows.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -233,6 +234,22 @@ static enum opts_exit finish_all(const struct session *session, const struct pro
 	return finish_contained(&batch);
 }
 
+/* What the numbers lack, where no table says it. */
+static void tell_losses(const uint64_t *counters)
+{
+#define LOSS(id, name, text) {HB_LOSS_##id, name, text},
+	static const struct {
+		enum hb_loss id;
+		const char *name, *text;
+	} losses[] = {HB_LOSS_LIST(LOSS)};
+#undef LOSS
+
+	for (size_t i = 0; i < ARRAY_CNT(losses); i++)
+		if (counters[losses[i].id])
+			log_error("lost: %" PRIu64 " %s: %s", counters[losses[i].id],
+				  losses[i].name, losses[i].text);
+}
+
 /* What people are told after the profiles. */
 static void show(const struct session *session, const struct processes *processes,
 		 const struct finishing *common)
@@ -240,8 +257,10 @@ static void show(const struct session *session, const struct processes *processe
 	struct profile_coverage coverage = windows_coverage(common->windows, NULL);
 	FILE *out = output_people(session->opts);
 
-	if (session->opts->quiet || !session->opts->top)
+	if (session->opts->quiet || !session->opts->top) {
+		tell_losses(common->counters);
 		return;
+	}
 	if (opts_are_selected(session->opts) || processes->cnt > 1)
 		processes_show(processes, session, session->opts->top, out);
 	profile_coverage_notes(&coverage, common->clock->duration_ns, show_line, out);

@@ -101,6 +101,22 @@ test_no_table() {
 	fi
 }
 
+# Who asked for fewer words still hears why the status is not 0.
+test_losses_without_table() {
+	local option
+
+	for option in -q --top=0; do
+		target family
+		heapbpf_start "$option" -p "$target_pid" -r 1 --max-sites 1 -o p.pb.gz
+		target_step
+		heapbpf_stop
+		equal "$heapbpf_status" 1 "status"
+		says '^heapbpf: lost: [0-9]+ sites_full: .* --max-sites or memory exhausted$' cat err
+		equal "$(cat out)" "" "standard output"
+		target_end
+	done
+}
+
 test_rows_of_table() {
 	record family --top 3
 	equal "$(sed -n '/INUSE/,/total/p' out | grep -c 'site_')" 3 "rows by in-use bytes"
