@@ -35,8 +35,8 @@ check_slices() {
 	target_go
 	target_await DONE >truth
 	read -r seen all windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
-	# One a second, or fewer where coming and going costs more than being there.
-	((windows >= 3)) || fail "$windows windows in 8 seconds"
+	# One a second, or fewer where coming and going costs more than being there, as on a busy machine.
+	((windows >= 2)) || fail "$windows windows in 8 seconds"
 	awk -v seen="$seen" -v all="$all" 'BEGIN { exit !(seen < all * 0.4) }' ||
 		fail "recorded $seen of $all s"
 	calls=$(reader total p.pb.gz alloc_objects)
@@ -184,6 +184,12 @@ test_summary() {
 	whole
 	says '^recorded: [0-9.]* of [0-9.]* s in [0-9]+ windows?; all of it would have cost [0-9]+%' cat out
 	says '^in use: allocated in one of the windows and alive at its end' cat out
+	says '^probes: [1-9][0-9]* hits/s at [0-9.]+ us \(measured here\): [0-9.]+% of one core' cat out
+	heapbpf_run --max-overhead 5% -t allocs -p "$target_pid" -d 2s -o p.pb.gz
+	whole
+	says '^recorded: .* all of it would have cost [0-9]+% of the processes. time \(--max-overhead none\)$' cat out
+	says '^allocated: scaled from the windows to the whole time' cat out
+	says '^allocated: scaled from the windows to the whole time' reader comments p.pb.gz
 	steady_end
 }
 

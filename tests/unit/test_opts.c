@@ -178,6 +178,28 @@ TEST(check_needs_no_pid)
 	opts_clear(&opts);
 }
 
+/* A budget unless all was asked for. */
+TEST(default_budget)
+{
+	struct opts opts;
+
+	CHECK_EQ(PARSE(&opts, "-p", "1"), 0);
+	CHECK(opts.max_overhead == 0.1);
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-a"), 0);
+	CHECK(opts.max_overhead == 0.1);
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-p", "1", "-r", "1"), 0);
+	CHECK(isinf(opts.max_overhead));
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-p", "1", "-r", "1", "--max-overhead", "20"), 0);
+	CHECK(opts.max_overhead == 0.2);
+	opts_clear(&opts);
+	CHECK_EQ(PARSE(&opts, "-p", "1", "--max-overhead", "none"), 0);
+	CHECK(isinf(opts.max_overhead));
+	opts_clear(&opts);
+}
+
 TEST(program_after_two_dashes)
 {
 	struct opts opts;
