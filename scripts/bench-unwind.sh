@@ -6,7 +6,7 @@
 #   walk     bench_deep with every allocation sampled, less the same with none, allocs mode: the
 #            walk and the counting; per frame: the slope between depths, which is the walk alone
 #   tables   tests/bench/table_cost.c
-#   start    from the command to the recording
+#   start    from the command to the recording, also of redis and of a backend of postgres
 #
 #   scripts/bench-unwind.sh [ROUNDS]    default 5; as root, after make; bench.sh ends with it
 # shellcheck source=tests/lib.sh
@@ -75,12 +75,40 @@ start() {
 	awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f\n", (b - a) * 1e3 }' >>"start.$1"
 	awk '$1 == "VmHWM:" { printf "%.0f\n", $2 / 1024 }' "/proc/$heapbpf_pid/status" >>"memory.$1"
 	heapbpf_stop
-	end_target
 }
 
+# A server without work; a backend of one, if they are here.
+serve_redis() {
+	redis-server --port 0 --unixsocket "$PWD/socket" --save "" --dir "$PWD" >messages &
+	target_pid=$!
+	pids+=("$target_pid")
+	eventually redis-cli -s socket ping >pong
+}
+
+serve_postgres() {
+	[[ -d db ]] || postgres_serve
+	exec_as_postgres psql -qAt -c 'select pg_backend_pid()' -c 'select pg_sleep(600)' >backend 2>/dev/null &
+	pids+=("$!")
+	eventually test -s backend
+	target_pid=$(head -n 1 backend)
+}
+
+servers=()
+command -v redis-server >/dev/null && servers+=(redis)
+[[ -d /usr/lib/postgresql ]] && servers+=(postgres)
 for ((round = 1; round <= rounds; round++)); do
+	for server in "${servers[@]}"; do
+		"serve_$server"
+		start "$server"
+		if [[ $server == redis ]]; then
+			kill -KILL "$target_pid"
+			wait "$target_pid" 2>/dev/null || true
+		fi
+		rm -f backend
+	done
 	target bench_deep 0
 	start small
+	end_target
 	target_exec /usr/bin/python3 -c '
 import ctypes, glob, sys
 for name in ("libLLVM-14.so.1", "libclang-cpp.so.14"):
@@ -89,7 +117,12 @@ for name in ("libLLVM-14.so.1", "libclang-cpp.so.14"):
 print("READY", flush=True)
 sys.stdin.read(1)'
 	start large
+	end_target
 done
 printf '\nFrom the command to the recording: %s ms and %s MB for a small program, %s ms and %s MB for one
 with LLVM in it.\n' "$(least start.small)" "$(least memory.small)" "$(least start.large)" \
 	"$(least memory.large)"
+for server in "${servers[@]}"; do
+	printf '%s: %s ms and %s MB (median: %s ms).\n' "$server" "$(least "start.$server")" \
+		"$(least "memory.$server")" "$(script_median "start.$server")"
+done
