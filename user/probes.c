@@ -23,23 +23,31 @@
 /* More than any prologue; the planner looks for branches back into it up to here. */
 #define CODE_MAX 4096
 
-/* What a function's handler reads at entry, and whether it waits for the result. */
+/*
+ * Who joins a recording is probed while it runs, point by point. So the ends of objects come before
+ * their beginnings: what is seen to be allocated has its end seen as well.
+ */
+enum turn { TURN_FREE, TURN_MOVE, TURN_ALLOC, TURN_CNT };
+
+/* What a function's handler reads at entry, whether it waits for the result, when it is probed. */
 static const struct {
 	uint32_t regs; /* enum probe_plan_reg */
 	bool returns;
+	enum turn turn;
 } needs[HB_FN_CNT] = {
-	[HB_FN_MALLOC] = {PROBE_PLAN_RDI, true},
-	[HB_FN_CALLOC] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
-	[HB_FN_REALLOC] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
-	[HB_FN_REALLOCF] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
-	[HB_FN_REALLOCARRAY] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI | PROBE_PLAN_RDX, true},
-	[HB_FN_POSIX_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI | PROBE_PLAN_RDX, true},
-	[HB_FN_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true},
-	[HB_FN_VALLOC] = {PROBE_PLAN_RDI, true},
-	[HB_FN_NEW] = {PROBE_PLAN_RDI, false}, /* may throw */
-	[HB_FN_NEW_N] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, false},
-	[HB_FN_FREE] = {PROBE_PLAN_RDI, false},
-	[HB_FN_LINKER] = {0, false},
+	[HB_FN_MALLOC] = {PROBE_PLAN_RDI, true, TURN_ALLOC},
+	[HB_FN_CALLOC] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true, TURN_ALLOC},
+	[HB_FN_REALLOC] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true, TURN_MOVE},
+	[HB_FN_REALLOCF] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true, TURN_MOVE},
+	[HB_FN_REALLOCARRAY] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI | PROBE_PLAN_RDX, true, TURN_MOVE},
+	[HB_FN_POSIX_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI | PROBE_PLAN_RDX, true,
+				  TURN_ALLOC},
+	[HB_FN_MEMALIGN] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, true, TURN_ALLOC},
+	[HB_FN_VALLOC] = {PROBE_PLAN_RDI, true, TURN_ALLOC},
+	[HB_FN_NEW] = {PROBE_PLAN_RDI, false, TURN_ALLOC}, /* may throw */
+	[HB_FN_NEW_N] = {PROBE_PLAN_RDI | PROBE_PLAN_RSI, false, TURN_ALLOC},
+	[HB_FN_FREE] = {PROBE_PLAN_RDI, false, TURN_FREE},
+	[HB_FN_LINKER] = {0, false, TURN_ALLOC},
 };
 
 static void file_free(struct probes_file *file)
@@ -315,31 +323,38 @@ static size_t fill_rets(const struct allocators_set *set, uint32_t slot,
 	return set->ret_cnt;
 }
 
+/* The point of one function. */
+static struct uprobe_link_point fill_point(const struct probes_file *file, size_t i,
+					   bool track_live, uint32_t slot)
+{
+	const uint32_t live_only = HB_COOKIE_AT_RETS | HB_COOKIE_NO_RESULT;
+	const struct allocators_fn *fn = &file->set.fns[i];
+	const struct probe_plan *plan = &file->plans[i];
+	uint64_t off = fn->off + plan->delta;
+	uint32_t flags = fn->flags | (plan->emulated ? 0 : HB_COOKIE_STEPPED);
+
+	if (plan->shifted)
+		flags |= HB_COOKIE_SHIFTED;
+	if (!track_live)
+		flags &= ~live_only;
+	return (struct uprobe_link_point){
+		.off = off,
+		.cookie = HB_COOKIE(fn->fn, flags, plan->sp_bytes, slot, off),
+		.returns = track_live && needs[fn->fn].returns,
+	};
+}
+
 /* `points` has room for cnt + ret_cnt of the file's set. Returns their number. */
 static size_t fill_points(const struct probes_file *file, bool track_live, uint32_t slot,
 			  struct uprobe_link_point *points)
 {
-	const uint32_t live_only = HB_COOKIE_AT_RETS | HB_COOKIE_NO_RESULT;
 	size_t cnt = 0;
 
-	for (size_t i = 0; i < file->set.cnt; i++) {
-		const struct allocators_fn *fn = &file->set.fns[i];
-		const struct probe_plan *plan = &file->plans[i];
-		uint64_t off = fn->off + plan->delta;
-		uint32_t flags = fn->flags | (plan->emulated ? 0 : HB_COOKIE_STEPPED);
-
-		if (!probes_wanted(fn, track_live))
-			continue;
-		if (plan->shifted)
-			flags |= HB_COOKIE_SHIFTED;
-		if (!track_live)
-			flags &= ~live_only;
-		points[cnt++] = (struct uprobe_link_point){
-			.off = off,
-			.cookie = HB_COOKIE(fn->fn, flags, plan->sp_bytes, slot, off),
-			.returns = track_live && needs[fn->fn].returns,
-		};
-	}
+	for (enum turn turn = 0; turn < TURN_CNT; turn++)
+		for (size_t i = 0; i < file->set.cnt; i++)
+			if (needs[file->set.fns[i].fn].turn == turn &&
+			    probes_wanted(&file->set.fns[i], track_live))
+				points[cnt++] = fill_point(file, i, track_live, slot);
 	return track_live ? cnt + fill_rets(&file->set, slot, points + cnt) : cnt;
 }
 

@@ -185,11 +185,14 @@ int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 {
 	struct wanted wanted = {
 		.tier = tier, .tgid = tgid, .path = path, .points = points, .cnt = cnt};
-	/* Returns first: an entry without its return would leave calls in flight. */
+	/*
+	 * Returns first: an entry without its return would leave calls in flight. Then what wants
+	 * none, like the ends of objects.
+	 */
 	const struct side sides[] = {
 		{.prog = progs->returns, .tier = tier, .at_return = true, .returning = true},
-		{.prog = progs->entry, .tier = tier, .returning = true, .others = !progs->plain},
 		{.prog = progs->plain, .tier = UPROBE_LINK_MULTI, .others = true},
+		{.prog = progs->entry, .tier = tier, .returning = true, .others = !progs->plain},
 	};
 	/* Of a link for each point and program at most, with two numbers for each. */
 	_cleanup_free_ struct requests *requests =

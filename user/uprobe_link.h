@@ -53,7 +53,8 @@ struct uprobe_links *uprobe_links_new(void);
 
 /*
  * Attaches all points in the file at `path` for the process `tgid` (0: for all) and keeps the links
- * in `links`. All or nothing: 0, or -errno of the kernel with nothing added; -EINTR if somebody
+ * in `links`. Those that want no return probe come first, if SESSION has a program for them; else,
+ * and among themselves, they come in their order. All or nothing: 0, or -errno of the kernel with nothing added; -EINTR if somebody
  * killed the process that did it.
  */
 int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,

@@ -137,6 +137,43 @@ check_children() {
 	done
 }
 
+# They allocate, move and free in full swing while their probes come: what was seen to be allocated
+# has its end seen as well.
+check_busy() {
+	local child children
+
+	need_tier "$1"
+	mkdir prof
+	target busy
+	heapbpf_start -v --tier "$1" -p "$target_pid" --follow -r 1 -o prof/
+	target_go
+	mapfile -t children < <(target_await FORKED | sed 's/^CHILD //')
+	for child in "${children[@]}"; do
+		eventually joined "$child"
+	done
+	target_go
+	target_await DONE
+	heapbpf_stop
+	whole
+	for child in "${children[@]}"; do
+		equal "$(reader total "prof/heapbpf.busy.$child.pb.gz" inuse_objects)" 0 \
+			"objects in use of process $child"
+	done
+	target_end
+}
+
+test_busy_session() {
+	check_busy session
+}
+
+test_busy_multi() {
+	check_busy multi
+}
+
+test_busy_perf() {
+	check_busy perf
+}
+
 test_children_forked() {
 	check_children fork
 }
