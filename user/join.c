@@ -14,6 +14,7 @@
 #include "target.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -151,6 +152,19 @@ int join_chosen(struct session *session)
 }
 
 /*
+ * Was it chosen, or all are? One that is gone may have been, and is counted as such; of one that
+ * has ended and is still there it can be told.
+ */
+static bool was_chosen(struct session *session, pid_t tgid)
+{
+	if (is_chosen(session, tgid))
+		return true;
+	if (kill(tgid, 0) && errno == ESRCH)
+		join_skip(session, JOIN_SKIP_UNKNOWN);
+	return false;
+}
+
+/*
  * Opens a process that BPF follows already. One that came and went is a target where probes were in
  * place before it came; its stacks may be its parent's.
  */
@@ -184,7 +198,7 @@ void join_announced(struct session *session, const struct hb_event *event)
 	if (is_known(session, tgid))
 		return;
 	err = open_announced(session, event, &target);
-	if (!err && !target->exited && !is_chosen(session, tgid)) {
+	if ((err || !target->exited) && !was_chosen(session, tgid)) {
 		pass_over(session, event);
 		return;
 	}

@@ -22,6 +22,7 @@ struct target;
 	X(PERMISSION, "without permission to read them")                                           \
 	X(SECCOMP, "under seccomp, where this kernel kills a process at a return probe")           \
 	X(ENDED, "ended before they could be probed")                                              \
+	X(UNKNOWN, "ended before it was known whether they are chosen")                            \
 	X(NO_ALLOCATOR, "without an allocator that can be probed")                                 \
 	X(FULL, "too many: --max-processes reached")                                               \
 	X(FAILED, "could not be followed")

@@ -53,9 +53,9 @@ struct uprobe_links *uprobe_links_new(void);
 
 /*
  * Attaches all points in the file at `path` for the process `tgid` (0: for all) and keeps the links
- * in `links`. Those that want no return probe come first, if SESSION has a program for them; else,
- * and among themselves, they come in their order. All or nothing: 0, or -errno of the kernel with nothing added; -EINTR if somebody
- * killed the process that did it.
+ * in `links`. For SESSION those that want no return probe come first; else they come in their
+ * order. All or nothing: 0, or -errno of the kernel with nothing added; -EINTR if somebody killed
+ * the process that did it.
  */
 int uprobe_links_add(struct uprobe_links *links, enum uprobe_link_tier tier,
 		     const struct uprobe_link_progs *progs, pid_t tgid, const char *path,

@@ -81,6 +81,36 @@ test_cgroup() {
 }
 
 # What is chosen but cannot be profiled is counted.
+# has_ended NAME: a process of that name is a zombie.
+has_ended() {
+	cat /proc/[0-9]*/stat 2>/dev/null | grep "^[0-9]* ($1) Z" >/dev/null
+}
+
+# With -a all processes meet probes. Of one that is gone when it is looked at, nobody knows whether
+# it was chosen; of a zombie one does.
+test_not_chosen() {
+	local i
+
+	mkdir prof
+	own_family
+	cp "$TARGETS/begin" "no$$"
+	heapbpf_start -a --comm "^$name$" -o prof/
+	kill -STOP "$heapbpf_pid"
+	for i in 1 2 3; do
+		"./no$$" return >/dev/null
+	done
+	{ "./no$$" return >/dev/null & exec sleep 1000; } &
+	pids+=("$!")
+	eventually has_ended "no$$"
+	kill -CONT "$heapbpf_pid"
+	heapbpf_stop
+	whole
+	says '^not profiled: .*[0-9] ended before it was known whether they are chosen' cat out
+	if grep '^not profiled: .*\(zombies\|could be probed\)' out; then
+		fail "who was not chosen is counted as if he was"
+	fi
+}
+
 test_skipped() {
 	mkdir prof
 	own_family
