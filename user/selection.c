@@ -20,6 +20,9 @@
 /* Of /proc/PID/comm: 15 characters; of threads of the kernel more. */
 #define COMM_MAX 64
 
+/* Below it are mounts of control groups, or it is one; no path in /proc/PID/cgroup begins so. */
+#define USUAL_MOUNT "/sys/fs/cgroup/"
+
 static void close_dir(DIR *dir)
 {
 	if (dir)
@@ -101,9 +104,11 @@ static size_t mounted_len(const char *path)
 
 int selection_set_cgroup(struct selection *selection, const char *text)
 {
+	/* A group that is not there may come: that of a service is made anew when it starts. */
 	_cleanup_free_ char *real = realpath(text, NULL);
-	size_t mounted = real ? mounted_len(real) : 0;
-	const char *path = mounted ? real + mounted : text;
+	const char *whole = real ? real : text;
+	size_t mounted = mounted_len(whole);
+	const char *path = mounted ? whole + mounted : text;
 	size_t len = strlen(path);
 	struct stat st;
 
@@ -111,10 +116,15 @@ int selection_set_cgroup(struct selection *selection, const char *text)
 		len--;
 	if (selection->cgroup)
 		return log_fail(0, "--cgroup %s: give one", text);
-	if (text[0] != '/' || (mounted && (stat(real, &st) || !S_ISDIR(st.st_mode))))
+	if (text[0] != '/' || (mounted && real && (stat(real, &st) || !S_ISDIR(st.st_mode))))
 		return log_fail(0,
 				"--cgroup %s: give a directory below /sys/fs/cgroup, or a path as "
 				"in /proc/PID/cgroup",
+				text);
+	if (!mounted && !strncmp(text, USUAL_MOUNT, strlen(USUAL_MOUNT)))
+		return log_fail(0,
+				"--cgroup %s: no cgroup file system is mounted there; give a "
+				"directory below one (findmnt -t cgroup,cgroup2)",
 				text);
 	selection->cgroup = strndup(path, len);
 	return selection->cgroup ? 0 : log_fail(ENOMEM, "--cgroup %s", text);

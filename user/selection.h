@@ -27,7 +27,7 @@ int selection_set_user(struct selection *selection, const char *text);
 
 /*
  * Takes a control group, by its directory in a mounted cgroup file system or by its path as in
- * /proc/PID/cgroup. 0, or -EINVAL or -ENOMEM, logged.
+ * /proc/PID/cgroup. It may be one that is made later. 0, or -EINVAL or -ENOMEM, logged.
  */
 int selection_set_cgroup(struct selection *selection, const char *text);
 

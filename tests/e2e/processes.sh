@@ -80,6 +80,23 @@ test_cgroup() {
 	target_end
 }
 
+# A group that is made later, as that of a service that starts again.
+test_cgroup_of_later() {
+	make_cgroup
+	rmdir "$cgroup/below" "$cgroup"
+	mkdir prof
+	own_family
+	heapbpf_start -a --cgroup "$cgroup" -r 1 -o prof/
+	mkdir -p "$cgroup/below"
+	target_spawn bash -c "echo \$\$ >$cgroup/below/cgroup.procs; exec ./$name"
+	target_await READY >/dev/null
+	target_step
+	heapbpf_stop
+	whole
+	[[ -e prof/heapbpf.$name.$target_pid.pb.gz ]] || fail "it is not recorded"
+	target_end
+}
+
 # What is chosen but cannot be profiled is counted.
 # has_ended NAME: a process of that name is a zombie.
 has_ended() {

@@ -6,6 +6,7 @@
 
 #include "check.h"
 
+#include <mntent.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -67,6 +68,38 @@ TEST(by_user)
 	CHECK(selection_set_user(&selection, "-1") < 0);
 	selection_clear(&selection);
 	CHECK(selection_set_user(&selection, "4294967295") < 0);
+	selection_clear(&selection);
+}
+
+/* Where the first cgroup file system is mounted; empty: nowhere. */
+static void first_mount(char *out, size_t size)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	const struct mntent *entry;
+
+	*out = '\0';
+	while (mounts && !*out && (entry = getmntent(mounts)))
+		if (!strncmp(entry->mnt_type, "cgroup", strlen("cgroup")))
+			snprintf(out, size, "%s", entry->mnt_dir);
+	if (mounts)
+		endmntent(mounts);
+}
+
+TEST(control_group_of_later)
+{
+	struct selection selection = {};
+	char mount[256], path[300];
+
+	first_mount(mount, sizeof(mount));
+	if (*mount) {
+		snprintf(path, sizeof(path), "%s/no-such/group/", mount);
+		CHECK_EQ(selection_set_cgroup(&selection, path), 0);
+		CHECK(!strcmp(selection.cgroup, "/no-such/group"));
+		selection_clear(&selection);
+	}
+	/* Where the file systems are mounted side by side, it is in none of them. */
+	if (strcmp(mount, "/sys/fs/cgroup") != 0)
+		CHECK(selection_set_cgroup(&selection, "/sys/fs/cgroup/no-such-one") < 0);
 	selection_clear(&selection);
 }
 
