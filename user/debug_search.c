@@ -13,6 +13,7 @@
 
 #include "cleanup.h"
 #include "elf_file.h"
+#include "log.h"
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -54,18 +55,21 @@ void debug_search_clear(struct debug_part *part)
 
 /*
  * A file that only root can change is mapped; others are read, since a mapped file that is
- * truncated under us would end us with SIGBUS.
+ * truncated under us would end us with SIGBUS. `path` is its name for people.
  */
-static Elf *open_elf(int fd)
+static Elf *open_elf(int fd, const char *path)
 {
 	struct stat st;
 	bool stays;
 	Elf *elf;
 
-	if (fstat(fd, &st))
-		return NULL;
-	stays = !st.st_uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	stays = !fstat(fd, &st) && !st.st_uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	errno = 0;
 	elf = elf_begin(fd, stays ? ELF_C_READ_MMAP : ELF_C_READ, NULL);
+	/* What is no ELF file opens; and who lacks memory says so for all. */
+	if (!elf && errno && errno != ENOMEM)
+		log_warn("cannot read debug information of %s: %s; lines may be missing", path,
+			 strerror(errno));
 	if (elf && (elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64)) {
 		elf_end(elf);
 		return NULL;
@@ -127,7 +131,7 @@ static bool try_path(int root_fd, const char *path, const struct proof *proof,
 	if (found.fd < 0)
 		return false;
 	if (proof->build_id || crc_matches(found.fd, proof->crc))
-		found.elf = open_elf(found.fd);
+		found.elf = open_elf(found.fd, path);
 	if (found.elf && (!proof->build_id || build_id_matches(found.elf, proof)))
 		found.path = strdup(path);
 	if (!found.path) {
@@ -211,7 +215,7 @@ int debug_search_main(const struct elf_file *file, const struct debug_roots *roo
 	if (!part->path)
 		return -ENOMEM;
 	if (elf_file_fd(file) >= 0) {
-		part->elf = open_elf(elf_file_fd(file));
+		part->elf = open_elf(elf_file_fd(file), part->path);
 		return 0;
 	}
 	raw = elf_rawfile(elf_file_elf(file), &size);
