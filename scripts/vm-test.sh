@@ -115,9 +115,17 @@ kernel_image() {
 
 # --- the machine -----------------------------------------------------------------------------
 
+# capabilities TIER: those that it needs, as setpriv takes them.
+capabilities() {
+	local needed=-all,+bpf,+perfmon,+sys_ptrace
+
+	[[ $1 != perf ]] || needed+=,+sys_admin
+	echo "$needed"
+}
+
 # "NAME KIND TIER TARGET OPTION..." for each case in the guest.
 list_cases() {
-	local tier target
+	local tier target setting
 
 	for tier in perf multi session; do
 		for target in family family_cxx threads:2000 chain sandboxed; do
@@ -132,6 +140,11 @@ list_cases() {
 		echo "libraries_$tier libraries $tier plugins:quick"
 		echo "command_$tier command $tier begin"
 		echo "killed_$tier killed $tier steady"
+		echo "capable_$tier capable $tier family 4 $(capabilities "$tier")"
+	done
+	# Whatever the setting, they do not suffice for perf events.
+	for setting in -1 2 4; do
+		echo "incapable_$setting incapable perf family $setting $(capabilities multi)"
 	done
 	echo "no_such_process refused perf - -p 4194304"
 	echo "static_and_stripped refused perf - -p 1"
@@ -156,6 +169,8 @@ make_initrd() {
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	cp "$BUILD/heapbpf-static" "$root/bin/heapbpf"
 	cp "$work/verified" "$root/bin/verified"
+	# That of busybox cannot take capabilities away.
+	copy_program "$root" "$(command -v setpriv)" bin
 	for target in "$BUILD"/targets/*; do
 		copy_program "$root" "$target" targets
 	done
@@ -343,6 +358,12 @@ killed_well() {
 	[[ $(<"$1/target") == 0 ]] || complain "the target ended with $(<"$1/target")"
 }
 
+# Two lines, of the recording and of check, say what is missing.
+incapable_well() {
+	refused_well "$1" 'perf uprobes.* without CAP_SYS_ADMIN' || return
+	grep -q ' without CAP_SYS_ADMIN' "$1/answer" || complain "check says: $(<"$1/answer")"
+}
+
 # judge_case KERNEL DIR NAME KIND: of a kernel that has what the case needs.
 judge_case() {
 	local status=0
@@ -351,6 +372,8 @@ judge_case() {
 		complain "no result" || status=1
 	elif [[ $4 == refused ]]; then
 		refused_well "$2/$3" || status=1
+	elif [[ $4 == incapable ]]; then
+		incapable_well "$2/$3" || status=1
 	elif [[ $4 == killed ]]; then
 		killed_well "$2/$3" || status=1
 	elif [[ $4 == command ]]; then
@@ -411,7 +434,7 @@ for kernel in "${kernels[@]}"; do
 done
 [[ ${1:-} == --fetch ]] && exit 0
 
-for command in qemu-system-x86_64 busybox cpio; do
+for command in qemu-system-x86_64 busybox cpio setpriv; do
 	command -v "$command" >/dev/null || die "$command is not installed"
 done
 build

@@ -10,9 +10,10 @@
 #   truth, p.pb.gz   what the target said, and its profile
 #   insns            instructions that the verifier looked at, by program
 #   target           exit status of the target
+#   answer           what `heapbpf check` said (incapable)
 # The kinds: record (a whole recording), libraries (of a target that loads and unloads them), command
 # (a program that heapbpf runs, through several images), killed (heapbpf dies in the middle), refused
-# (heapbpf says no). The console, the first serial line, is for people.
+# (heapbpf says no), capable and incapable (with some capabilities, enough or too few of them). The console, the first serial line, is for people.
 set -u
 
 CASE_SECONDS=60
@@ -53,7 +54,9 @@ wait_target() {
 # start_heapbpf OPTION...: returns when its probes are in place; false if it ended before.
 start_heapbpf() {
 	mkfifo ready
-	heapbpf --ready-fd 9 "$@" >/dev/null 2>err 3>&- 4<&- 9>ready &
+	# Words on purpose.
+	# shellcheck disable=SC2086
+	${restrict:-} heapbpf --ready-fd 9 "$@" >/dev/null 2>err 3>&- 4<&- 9>ready &
 	heapbpf_pid=$!
 	read -r line <ready
 }
@@ -89,6 +92,20 @@ case_record() {
 # case_libraries TIER TARGET: another judgement of the same.
 case_libraries() {
 	case_record "$@"
+}
+
+# case_capable TIER TARGET SETTING CAPABILITIES: with these only, and that perf_event_paranoid. By the
+# path, since the shell has a setpriv of its own.
+case_capable() {
+	echo "$3" >/proc/sys/kernel/perf_event_paranoid
+	restrict="/bin/setpriv --bounding-set=$4"
+	case_record "$1" "$2"
+}
+
+case_incapable() {
+	case_capable "$@"
+	# shellcheck disable=SC2086
+	$restrict heapbpf check >answer 2>&1
 }
 
 # case_command TIER TARGET: in a directory, so that children would be held, too.
