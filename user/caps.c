@@ -107,25 +107,34 @@ static bool pid_filter_works(enum uprobe_link_tier tier, const struct bpf_progra
 	return err == -EINVAL;
 }
 
-/* 0 if the tier's program of caps.bpf.c loads and attaches to our own process, else -errno. */
-static int try_tier(enum uprobe_link_tier tier)
+/* How a trial of a tier ended. */
+struct outcome {
+	int err;     /* 0: it works; else -errno */
+	bool loaded; /* the program was loaded, so what failed is to attach it */
+};
+
+/* Does the tier's program of caps.bpf.c load and attach to our own process? */
+static struct outcome try_tier(enum uprobe_link_tier tier)
 {
 	static const char *const names[UPROBE_LINK_TIER_CNT] = {"caps_session", "caps_multi",
 								"caps_base"};
 	struct trial *trial _cleanup_(cleanup_trial) = NULL;
 	struct uprobe_link_progs progs = {};
 	struct uprobe_link_point point = {};
-	int err = trial_load(tier, names[tier], &trial);
+	struct outcome outcome = {};
 
-	if (err)
-		return err;
+	outcome.err = trial_load(tier, names[tier], &trial);
+	if (outcome.err)
+		return outcome;
+	outcome.loaded = true;
 	progs.entry = trial->prog;
-	err = self_probe_point(SELF_PROBE_TRIAL, &point);
-	if (err)
-		return err;
-	if (tier != UPROBE_LINK_PERF && !pid_filter_works(tier, trial->prog))
-		return -EOPNOTSUPP;
-	return uprobe_links_add(trial->links, tier, &progs, getpid(), "/proc/self/exe", &point, 1);
+	outcome.err = self_probe_point(SELF_PROBE_TRIAL, &point);
+	if (!outcome.err && tier != UPROBE_LINK_PERF && !pid_filter_works(tier, trial->prog))
+		outcome.err = -EOPNOTSUPP;
+	if (!outcome.err)
+		outcome.err = uprobe_links_add(trial->links, tier, &progs, getpid(),
+					       "/proc/self/exe", &point, 1);
+	return outcome;
 }
 
 /* True if the kernel is locked down against reading (lockdown=confidentiality). */
@@ -137,30 +146,54 @@ static bool locked_down(void)
 	return file && fgets(text, sizeof(text), file) && strstr(text, "[confidentiality]");
 }
 
+static bool is_refusal(int err)
+{
+	return err == -EPERM || err == -EACCES;
+}
+
+/*
+ * The capability whose lack explains a refusal, or NULL. What may load is refused only perf events:
+ * the other links ask for no more than programs do.
+ */
+static const char *missing_for(struct outcome outcome)
+{
+	return privilege_missing(outcome.loaded ? PRIVILEGE_PERF_UPROBE : PRIVILEGE_BPF);
+}
+
+/* Says who is refused what; `instead` is what else to do, or "". */
+static int explain_refusal(struct outcome outcome, const char *instead)
+{
+	const char *what = outcome.loaded ? "perf uprobes" : "BPF";
+	const char *missing = missing_for(outcome);
+
+	if (missing && geteuid())
+		return log_fail(EPERM,
+				"cannot use %s as uid %d without %s; add it, or run with sudo%s",
+				what, (int)geteuid(), missing, instead);
+	if (missing)
+		return log_fail(EPERM,
+				"cannot use %s: root without %s (a container, or dropped "
+				"capabilities); add it, or run as root of the host%s",
+				what, missing, instead);
+	return log_fail(EPERM,
+			"cannot use %s: the kernel refuses (a user namespace, seccomp or a "
+			"security module); run as root of the host%s",
+			what, instead);
+}
+
 /* Says why the first program could not be used. */
-static int explain(int err)
+static int explain(struct outcome outcome, const char *instead)
 {
 	struct utsname name = {};
+	int err = outcome.err;
 
 	uname(&name);
 	if (locked_down())
 		return log_fail(EPERM,
 				"cannot use BPF: kernel lockdown is in confidentiality mode; "
 				"boot without lockdown=confidentiality");
-	if (err == -EPERM || err == -EACCES) {
-		const char *missing = privilege_missing(PRIVILEGE_BPF);
-
-		if (missing && geteuid())
-			return log_fail(EPERM, "cannot use BPF as uid %d without %s; run with sudo",
-					(int)geteuid(), missing);
-		if (missing)
-			return log_fail(EPERM,
-					"cannot use BPF: root without %s (a container, or dropped "
-					"capabilities); run as root of the host",
-					missing);
-		return log_fail(EPERM, "cannot use BPF: the kernel refuses (a user namespace, "
-				       "seccomp or a security module); run as root of the host");
-	}
+	if (is_refusal(err))
+		return explain_refusal(outcome, instead);
 	if (err == -EMFILE || err == -ENFILE)
 		return log_fail(-err, "cannot use BPF: raise the limit (ulimit -n)");
 	if (err == -ENOMEM)
@@ -193,60 +226,84 @@ static int check_btf(void)
 	return 0;
 }
 
+/* Of a tier that was refused, what would let us use it; NULL if it is not there. */
+static const char *lacks(struct outcome outcome)
+{
+	const char *missing;
+
+	if (!is_refusal(outcome.err))
+		return NULL;
+	missing = missing_for(outcome);
+	return missing ? missing : "permission";
+}
+
 /*
- * Tries the tiers from the best on, all of them or until one works. 0 and *out, or -errno of the
- * last one, which asks for the least.
+ * Tries the tiers from the best on, all of them or until one works. *out, and how the trial of the
+ * last one ended, which asks for the least, or of the best that works.
  */
-static int try_tiers(bool all, struct caps *out)
+static struct outcome try_tiers(bool all, struct caps *out)
 {
 	struct caps caps = {.best = UPROBE_LINK_TIER_CNT};
-	int err = 0;
+	struct outcome outcome = {};
 
 	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++) {
 		if (!all && caps.best != UPROBE_LINK_TIER_CNT)
 			break;
-		err = try_tier(tier);
-		caps.tier[tier] = !err;
-		if (!err && caps.best == UPROBE_LINK_TIER_CNT)
+		outcome = try_tier(tier);
+		caps.tier[tier] = !outcome.err;
+		caps.lacks[tier] = lacks(outcome);
+		if (!outcome.err && caps.best == UPROBE_LINK_TIER_CNT)
 			caps.best = tier;
 	}
 	*out = caps;
-	return caps.best == UPROBE_LINK_TIER_CNT ? err : 0;
+	return caps.best == UPROBE_LINK_TIER_CNT ? outcome : (struct outcome){};
 }
 
 int caps_probe(struct caps *out)
 {
 	libbpf_print_fn_t before;
+	struct outcome outcome;
 	int err = check_btf();
 
 	if (err)
 		return err;
 	/* A refusal here is an answer, not a message. */
 	before = libbpf_set_print(NULL);
-	err = try_tiers(true, out);
+	outcome = try_tiers(true, out);
 	libbpf_set_print(before);
-	return err ? explain(err) : 0;
+	return outcome.err ? explain(outcome, "") : 0;
+}
+
+/* Why not the tier that was asked for, where others work. */
+static int explain_wanted(enum uprobe_link_tier wanted, struct outcome outcome)
+{
+	if (is_refusal(outcome.err) || shortage_is(outcome.err))
+		return explain(outcome, ", or leave out --tier");
+	return log_fail(0, "this kernel has no %s uprobes; leave out --tier",
+			uprobe_link_tier_name(wanted));
 }
 
 int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out)
 {
-	bool any = wanted == UPROBE_LINK_TIER_CNT, works;
+	bool any = wanted == UPROBE_LINK_TIER_CNT;
+	struct outcome asked = {.err = -ENOENT}, outcome = {};
 	libbpf_print_fn_t before;
-	struct caps caps = {};
+	struct caps caps = {.best = wanted};
 	int err = check_btf();
 
 	if (err)
 		return err;
 	before = libbpf_set_print(NULL);
-	works = !any && !try_tier(wanted);
-	err = works ? 0 : try_tiers(false, &caps);
+	if (!any)
+		asked = try_tier(wanted);
+	if (asked.err)
+		outcome = try_tiers(false, &caps);
 	libbpf_set_print(before);
-	if (err)
-		return explain(err);
-	if (!any && !works)
-		return log_fail(0, "this kernel has no %s uprobes; leave out --tier",
-				uprobe_link_tier_name(wanted));
-	*out = works ? wanted : caps.best;
+	if (outcome.err)
+		return explain(outcome, "");
+	if (!any && asked.err)
+		return explain_wanted(wanted, asked);
+	*out = caps.best;
 	return 0;
 }
 
@@ -267,43 +324,56 @@ static int seccomp_mode(pid_t tgid)
 	return mode;
 }
 
-/* Attaches a return probe to a function of ours in the child; the links stay in *data. */
+/* A return probe to be tried, and how. */
+struct return_trial {
+	enum uprobe_link_tier tier;
+	struct trial *trial; /* holds the links */
+};
+
+/* Attaches a return probe to a function of ours in the child. */
 static int arm_return(pid_t child, void *data)
 {
-	struct trial **trial = data;
+	struct return_trial *returns = data;
 	struct uprobe_link_progs progs = {};
 	struct uprobe_link_point point = {};
-	int err = trial_load(UPROBE_LINK_PERF, "caps_base", trial);
+	/* As a session it says at the entry that it wants the return. */
+	int err = trial_load(returns->tier, "caps_base", &returns->trial);
 
 	if (!err)
 		err = self_probe_point(SELF_PROBE_TRIAL, &point);
 	if (err)
 		return err;
-	progs.returns = (*trial)->prog;
+	if (returns->tier == UPROBE_LINK_SESSION)
+		progs.entry = returns->trial->prog;
+	else
+		progs.returns = returns->trial->prog;
 	point.returns = true;
-	return uprobe_links_add((*trial)->links, UPROBE_LINK_PERF, &progs, child, "/proc/self/exe",
-				&point, 1);
+	return uprobe_links_add(returns->trial->links, returns->tier, &progs, child,
+				"/proc/self/exe", &point, 1);
 }
 
-static int return_probes_everywhere(void)
+static int return_probes_everywhere(enum uprobe_link_tier tier)
 {
-	struct trial *trial _cleanup_(cleanup_trial) = NULL;
+	struct return_trial returns = {.tier = tier};
+	int err = sandbox_try(arm_return, &returns, self_probe_call);
 
-	return sandbox_try(arm_return, &trial, self_probe_call);
+	if (returns.trial)
+		trial_release(returns.trial);
+	return err;
 }
 
-int caps_return_probes(pid_t tgid)
+int caps_return_probes(pid_t tgid, enum uprobe_link_tier tier)
 {
 	int mode = seccomp_mode(tgid);
 
 	if (shortage_is(mode))
 		return mode;
-	return mode ? return_probes_everywhere() : 0;
+	return mode ? return_probes_everywhere(tier) : 0;
 }
 
-int caps_check_returns(pid_t tgid)
+int caps_check_returns(pid_t tgid, enum uprobe_link_tier tier)
 {
-	int err = caps_return_probes(tgid);
+	int err = caps_return_probes(tgid, tier);
 
 	if (err == -EOPNOTSUPP)
 		return log_fail(0,
@@ -318,9 +388,9 @@ int caps_check_returns(pid_t tgid)
 	return 0;
 }
 
-int caps_check_returns_everywhere(void)
+int caps_check_returns_everywhere(enum uprobe_link_tier tier)
 {
-	int err = return_probes_everywhere();
+	int err = return_probes_everywhere(tier);
 
 	if (err == -EOPNOTSUPP)
 		return log_fail(0, "this kernel kills processes under seccomp at a return probe "

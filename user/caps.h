@@ -14,7 +14,9 @@
 /* The answers. */
 struct caps {
 	bool tier[UPROBE_LINK_TIER_CNT]; /* this way to attach works */
-	enum uprobe_link_tier best;	 /* the first that does */
+	/* What we would need to find out, or NULL: a capability, or "permission". Static. */
+	const char *lacks[UPROBE_LINK_TIER_CNT];
+	enum uprobe_link_tier best; /* the first that works */
 };
 
 /*
@@ -30,17 +32,18 @@ int caps_probe(struct caps *out);
 int caps_choose(enum uprobe_link_tier wanted, enum uprobe_link_tier *out);
 
 /*
- * May return probes be used on `tgid`? Some kernels (6.11 to 6.12.13 and 6.13 to 6.13.2 upstream)
- * kill a process under seccomp at its first return probe (CVE-2025-21834). For such a process it is
- * tried on a sandboxed child of our own, since a distribution's kernel may carry the fix under any
- * number. 0: they may; -EOPNOTSUPP: this kernel kills it; -errno: that cannot be tried. Not logged.
+ * May return probes be used on `tgid`, attached by `tier`, which works? Some kernels (6.11 to
+ * 6.12.13 and 6.13 to 6.13.2 upstream) kill a process under seccomp at its first return probe
+ * (CVE-2025-21834). For such a process it is tried on a sandboxed child of our own, since a
+ * distribution's kernel may carry the fix under any number. 0: they may; -EOPNOTSUPP: this kernel
+ * kills it; -errno: that cannot be tried. Not logged.
  */
-int caps_return_probes(pid_t tgid);
+int caps_return_probes(pid_t tgid, enum uprobe_link_tier tier);
 
 /* The same, logged. */
-int caps_check_returns(pid_t tgid);
+int caps_check_returns(pid_t tgid, enum uprobe_link_tier tier);
 
 /* The same of any process there is or will be, sandboxed ones among them; logged. */
-int caps_check_returns_everywhere(void);
+int caps_check_returns_everywhere(enum uprobe_link_tier tier);
 
 #endif

@@ -24,9 +24,13 @@ static void show_caps(const struct caps *caps)
 
 	uname(&name);
 	printf("kernel %s\n", name.release);
-	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++)
-		printf("  %-8s %s%s\n", uprobe_link_tier_name(tier),
-		       caps->tier[tier] ? "yes" : "no", tier == (int)caps->best ? ", used" : "");
+	for (int tier = 0; tier < UPROBE_LINK_TIER_CNT; tier++) {
+		const char *lacks = caps->lacks[tier];
+
+		printf("  %-8s %s%s%s%s\n", uprobe_link_tier_name(tier),
+		       caps->tier[tier] ? "yes" : "no", tier == (int)caps->best ? ", used" : "",
+		       lacks ? ", without " : "", lacks ? lacks : "");
+	}
 }
 
 static const char *const fn_names[] = {
@@ -88,7 +92,8 @@ static int show_files(struct target *target, struct probes *probes)
 	return target_has_allocator(target) ? 0 : probes_explain_none(probes, target);
 }
 
-static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf_cache *cache)
+static enum opts_exit check_target(pid_t tgid, enum uprobe_link_tier tier, struct probes *probes,
+				   struct elf_cache *cache)
 {
 	struct target *target _cleanup_(cleanup_target) = NULL;
 	int err, returns;
@@ -103,9 +108,9 @@ static enum opts_exit check_target(pid_t tgid, struct probes *probes, struct elf
 		log_fail(-err, "cannot look into process %d", (int)tgid);
 		return OPTS_EXIT_FAILED;
 	}
-	returns = probes->track_live ? caps_return_probes(tgid) : 0;
+	returns = probes->track_live ? caps_return_probes(tgid, tier) : 0;
 	if (returns && returns != -EOPNOTSUPP) {
-		caps_check_returns(tgid);
+		caps_check_returns(tgid, tier);
 		return OPTS_EXIT_FAILED;
 	}
 	printf("process %d (%s)\n", (int)tgid, target->comm);
@@ -134,7 +139,7 @@ enum opts_exit check_run(const struct opts *opts)
 		return OPTS_EXIT_FAILED;
 	show_caps(&caps);
 	for (size_t i = 0; i < opts->tgid_cnt; i++)
-		if (check_target(opts->tgids[i], &probes, cache))
+		if (check_target(opts->tgids[i], caps.best, &probes, cache))
 			status = OPTS_EXIT_FAILED;
 	if (!status && opts->tgid_cnt && probes_check_hints(&probes))
 		status = OPTS_EXIT_FAILED;

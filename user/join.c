@@ -70,7 +70,7 @@ static bool may_probe_returns(struct session *session, pid_t tgid)
 
 	if (!session->track_live || session->everybody)
 		return true;
-	err = caps_return_probes(tgid);
+	err = caps_return_probes(tgid, session->tier);
 	if (err == -EOPNOTSUPP)
 		join_skip(session, JOIN_SKIP_SECCOMP);
 	else if (err)

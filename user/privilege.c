@@ -43,6 +43,8 @@ const char *privilege_missing(enum privilege privilege)
 
 	if (privilege == PRIVILEGE_PROCESS)
 		return has(set, CAP_SYS_PTRACE) ? NULL : "CAP_SYS_PTRACE";
+	if (privilege == PRIVILEGE_PERF_UPROBE)
+		return has(set, CAP_SYS_ADMIN) ? NULL : "CAP_SYS_ADMIN";
 	/* Kernels before 5.8 had it for both, and it still is. */
 	if (has(set, CAP_SYS_ADMIN) || (bpf && perfmon))
 		return NULL;

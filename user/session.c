@@ -337,12 +337,20 @@ static int open_targets(struct session *session)
 		}
 		/* The name of a command that has yet to be executed is not the file's. */
 		err = session->holds ? 0 : output_check(opts, target);
-		if (!err && session->track_live)
-			err = caps_check_returns(target->tgid);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+/* How probes are attached, and whether they may be. 0 or -errno, logged. */
+static int choose_tier(struct session *session)
+{
+	int err = caps_choose(session->opts->tier, &session->tier);
+
+	for (size_t i = 0; i < session->targets.cnt && !err && session->track_live; i++)
+		err = caps_check_returns(session->targets.all[i]->tgid, session->tier);
+	return err;
 }
 
 static int open_loader(struct session *session)
@@ -431,10 +439,8 @@ static int open_chosen(struct session *session)
 {
 	int err = processes_check(session->opts);
 
-	if (err)
-		return err;
-	if (session->opts->everybody && session->track_live)
-		err = caps_check_returns_everywhere();
+	if (!err && session->opts->everybody && session->track_live)
+		err = caps_check_returns_everywhere(session->tier);
 	if (err)
 		return err;
 	if (session->opts->everybody)
@@ -475,7 +481,7 @@ int session_open(const struct opts *opts, struct command *command, struct sessio
 	if (!err)
 		err = open_targets(session);
 	if (!err)
-		err = caps_choose(opts->tier, &session->tier);
+		err = choose_tier(session);
 	if (!err)
 		err = open_loader(session);
 	for (size_t i = 0; i < session->targets.cnt && !err; i++)

@@ -183,21 +183,85 @@ test_no_capabilities() {
 	dropped cap_sys_ptrace,cap_dac_override,cap_dac_read_search CAP_SYS_PTRACE
 }
 
+# Enough for all but perf events.
+FEW=-all,+bpf,+perfmon,+sys_ptrace
+
 # Root is more than it needs.
 test_capabilities_that_suffice() {
-	local caps=-all,+bpf,+perfmon,+sys_ptrace
-
 	need setpriv
+	need_tier multi
 	target freeall
 	chmod 755 "$test_dir"
 	cp "$HEAPBPF" ./heapbpf-for-all
 	mkdir -m 777 open
 	heapbpf_status=0
-	setpriv --reuid=65534 --regid=65534 --clear-groups "--inh-caps=$caps" "--ambient-caps=$caps" \
+	setpriv --reuid=65534 --regid=65534 --clear-groups "--inh-caps=$FEW" "--ambient-caps=$FEW" \
 		./heapbpf-for-all -p "$target_pid" -d 50ms -o open/p.pb.gz >out 2>err ||
 		heapbpf_status=$?
 	whole
 	reader valid open/p.pb.gz
+}
+
+# Whether return probes would harm it is found out by the links that are used then.
+few_and_sandbox() {
+	need setpriv
+	need_tier "$1"
+	target sandboxed
+	mkfifo ready
+	setpriv "--bounding-set=$FEW" "$HEAPBPF" --tier "$1" -p "$target_pid" -r 1 -o p.pb.gz \
+		--ready-fd 9 9>ready >out 2>err </dev/null &
+	heapbpf_pid=$!
+	pids+=("$heapbpf_pid")
+	equal "$(timeout "$PATIENCE" head -c 1 ready | wc -c)" 1 "$(<err): ready"
+	target_step
+	heapbpf_stop
+	whole
+	exact
+	target_end
+}
+
+test_few_capabilities_and_a_sandbox_session() {
+	few_and_sandbox session
+}
+
+test_few_capabilities_and_a_sandbox_multi() {
+	few_and_sandbox multi
+}
+
+test_few_capabilities_and_everybody() {
+	need setpriv
+	need_tier multi
+	heapbpf_status=0
+	mkdir prof
+	setpriv "--bounding-set=$FEW" "$HEAPBPF" -a --comm 'no such name' -d 50ms -o prof/ \
+		>out 2>err || heapbpf_status=$?
+	whole
+}
+
+test_few_capabilities_and_perf() {
+	local option
+
+	need setpriv
+	target sandboxed
+	for option in '' '-t allocs'; do
+		# Words on purpose.
+		# shellcheck disable=SC2086
+		refused 2 '^heapbpf: cannot use perf uprobes: root without CAP_SYS_ADMIN ' \
+			setpriv "--bounding-set=$FEW" "$HEAPBPF" --tier perf -p "$target_pid" $option
+	done
+	refused 2 '^heapbpf: cannot use perf uprobes: root without CAP_SYS_ADMIN ' \
+		setpriv "--bounding-set=$FEW" "$HEAPBPF" --tier perf -a
+	chmod 755 "$test_dir"
+	cp "$HEAPBPF" ./heapbpf-for-all
+	refused 2 '^heapbpf: cannot use perf uprobes as uid 65534 without CAP_SYS_ADMIN; .*sudo' \
+		setpriv --reuid=65534 --regid=65534 --clear-groups "--inh-caps=$FEW" \
+		"--ambient-caps=$FEW" ./heapbpf-for-all --tier perf -p "$target_pid" \
+		-o /dev/null
+	setpriv "--bounding-set=$FEW" "$HEAPBPF" check >out 2>&1 || true
+	matches "$(<out)" ' without CAP_SYS_ADMIN' "check"
+	# With it the others are worth as much as before.
+	setpriv "--bounding-set=$FEW,+sys_admin" "$HEAPBPF" check >out
+	matches "$(<out)" 'perf +yes' "check"
 }
 
 test_user_namespace() {
