@@ -90,11 +90,15 @@ static int trial_load(enum uprobe_link_tier tier, const char *name, struct trial
 	return 0;
 }
 
+/* How a kernel answers whose pid filter lets one thread pass only. */
+#define ONE_THREAD (-EBADF)
+
 /*
  * The first kernels with multi links let the pid filter pass one thread only. They also look the
- * pid up before they reject a negative one (46ba0e49b642): -1 gives EINVAL where it is mended.
+ * path up before they reject a negative pid (46ba0e49b642): "/", which is no file, and -1 give
+ * EINVAL where it is mended. 0, or ONE_THREAD or another -errno.
  */
-static bool pid_filter_works(enum uprobe_link_tier tier, const struct bpf_program *prog)
+static int try_pid_filter(enum uprobe_link_tier tier, const struct bpf_program *prog)
 {
 	uint64_t off = 0;
 	struct uprobe_request request =
@@ -104,7 +108,7 @@ static bool pid_filter_works(enum uprobe_link_tier tier, const struct bpf_progra
 
 	if (!err)
 		close(request.fd);
-	return err == -EINVAL;
+	return err == -EINVAL ? 0 : err ? err : ONE_THREAD;
 }
 
 /* How a trial of a tier ended. */
@@ -129,8 +133,8 @@ static struct outcome try_tier(enum uprobe_link_tier tier)
 	outcome.loaded = true;
 	progs.entry = trial->prog;
 	outcome.err = self_probe_point(SELF_PROBE_TRIAL, &point);
-	if (!outcome.err && tier != UPROBE_LINK_PERF && !pid_filter_works(tier, trial->prog))
-		outcome.err = -EOPNOTSUPP;
+	if (!outcome.err && tier != UPROBE_LINK_PERF)
+		outcome.err = try_pid_filter(tier, trial->prog);
 	if (!outcome.err)
 		outcome.err = uprobe_links_add(trial->links, tier, &progs, getpid(),
 					       "/proc/self/exe", &point, 1);
@@ -194,6 +198,11 @@ static int explain(struct outcome outcome, const char *instead)
 				"boot without lockdown=confidentiality");
 	if (is_refusal(err))
 		return explain_refusal(outcome, instead);
+	if (err == -ENOSYS)
+		return log_fail(0,
+				"cannot use BPF: kernel %s is built without it; boot one with "
+				"CONFIG_BPF_SYSCALL",
+				name.release);
 	if (err == -EMFILE || err == -ENFILE)
 		return log_fail(-err, "cannot use BPF: raise the limit (ulimit -n)");
 	if (err == -ENOMEM)
@@ -226,11 +235,13 @@ static int check_btf(void)
 	return 0;
 }
 
-/* Of a tier that was refused, what would let us use it; NULL if it is not there. */
+/* See struct caps. */
 static const char *lacks(struct outcome outcome)
 {
 	const char *missing;
 
+	if (outcome.err == ONE_THREAD)
+		return "the other threads of a process";
 	if (!is_refusal(outcome.err))
 		return NULL;
 	missing = missing_for(outcome);
@@ -279,6 +290,11 @@ static int explain_wanted(enum uprobe_link_tier wanted, struct outcome outcome)
 {
 	if (is_refusal(outcome.err) || shortage_is(outcome.err))
 		return explain(outcome, ", or leave out --tier");
+	if (outcome.err == ONE_THREAD)
+		return log_fail(0,
+				"the %s uprobes of this kernel see one thread of a process only; "
+				"leave out --tier",
+				uprobe_link_tier_name(wanted));
 	return log_fail(0, "this kernel has no %s uprobes; leave out --tier",
 			uprobe_link_tier_name(wanted));
 }

@@ -14,7 +14,10 @@
 /* The answers. */
 struct caps {
 	bool tier[UPROBE_LINK_TIER_CNT]; /* this way to attach works */
-	/* What we would need to find out, or NULL: a capability, or "permission". Static. */
+	/*
+	 * What one that does not work would be without, if it is there: a capability,
+	 * "permission", "the other threads of a process"; or NULL. Static.
+	 */
 	const char *lacks[UPROBE_LINK_TIER_CNT];
 	enum uprobe_link_tier best; /* the first that works */
 };

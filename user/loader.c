@@ -160,6 +160,11 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	if (err == -E2BIG || err == -ENOMEM)
 		return log_fail(-err, "the kernel has no room for the maps or the programs; lower "
 				      "--max-live, --max-sites or --max-stacks (-v shows more)");
+	/* Programs were permitted before, so it is the maps; since 5.11 they count otherwise. */
+	if (err == -EPERM)
+		return log_fail(EPERM, "the kernel refuses the maps; raise the limit on locked "
+				       "memory (ulimit -l unlimited), or lower --max-live, "
+				       "--max-sites or --max-stacks (-v shows more)");
 	/* caps_probe() saw the file; this is how libbpf says that it could not hold it. */
 	if (err == -ESRCH)
 		return log_fail(0, "cannot load /sys/kernel/btf/vmlinux; are memory or descriptors "

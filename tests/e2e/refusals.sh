@@ -305,7 +305,89 @@ test_no_btf() {
 	# shellcheck disable=SC2016
 	refused 2 'BTF' unshare -m bash -c 'mount --bind empty /sys/kernel/btf/vmlinux && exec "$@"' - \
 		"$HEAPBPF" -p "$target_pid" -d 50ms
+	# shellcheck disable=SC2016
+	refused 2 'BTF.*: No such file' unshare -m bash -c \
+		'mount -t tmpfs none /sys/kernel/btf && exec "$@"' - "$HEAPBPF" -p "$target_pid" -d 50ms
 }
+
+# --- kernels that we do not have: tests/targets/hazard.c answers in their place ------------------
+
+# hazard NAME COMMAND...
+hazard() {
+	env "HAZARD=$1" "LD_PRELOAD=$TARGETS/hazard" "${@:2}"
+}
+
+# hazard_refused NAME REGEX ARG...
+hazard_refused() {
+	refused 2 "$2" env "HAZARD=$1" "LD_PRELOAD=$TARGETS/hazard" "$HEAPBPF" "${@:3}"
+}
+
+test_kernel_without_bpf() {
+	local line='^heapbpf: cannot use BPF: kernel [^ ]* is built without it; .*CONFIG_BPF_SYSCALL$'
+
+	target freeall
+	hazard_refused no_bpf "$line" -p "$target_pid"
+	hazard_refused no_bpf "$line" -p "$target_pid" --tier perf
+	hazard_refused no_bpf "$line" -a
+	hazard_refused no_bpf "$line" check
+}
+
+# The maps come last, after all that is asked of the kernel before.
+test_kernel_that_counts_maps_as_locked() {
+	target freeall
+	hazard_refused locked_memory '^heapbpf: the kernel refuses the maps; .*ulimit -l .*max-live' \
+		-p "$target_pid" -d 50ms
+	hazard_refused locked_memory '^heapbpf: the kernel refuses the maps; .*ulimit -l .*max-live' \
+		-a -d 50ms
+}
+
+# Links that miss what other threads do are not used, but what counts all.
+test_kernel_whose_links_see_one_thread() {
+	need_tier multi
+	target threads 100
+	hazard_refused one_thread '^heapbpf: the multi uprobes of this kernel see one thread.*--tier$' \
+		-p "$target_pid" --tier multi
+	hazard one_thread "$HEAPBPF" check >out
+	matches "$(<out)" 'multi +no, without the other threads of a process' "check"
+	matches "$(<out)" 'perf +yes, used' "check"
+	mkfifo ready
+	# Not by the function, whose shell would get the signals.
+	env HAZARD=one_thread "LD_PRELOAD=$TARGETS/hazard" "$HEAPBPF" -p "$target_pid" -r 1 \
+		-o p.pb.gz --ready-fd 9 9>ready >out 2>err </dev/null &
+	heapbpf_pid=$!
+	pids+=("$heapbpf_pid")
+	equal "$(timeout "$PATIENCE" head -c 1 ready | wc -c)" 1 "$(<err): ready"
+	matches "$(<err)" ' by perf probes' "stderr"
+	target_step
+	heapbpf_stop
+	whole
+	exact
+}
+
+# The sandboxed child dies of the trial, by each kind of link; the process itself is not touched.
+test_kernel_that_kills_at_return_probes() {
+	local tier all='^heapbpf: this kernel kills processes under seccomp .*; use -t allocs$'
+	local one='^heapbpf: process [0-9]* runs under seccomp and this kernel kills .*; use -t allocs$'
+
+	target sandboxed
+	for tier in session multi perf; do
+		(need_tier "$tier") 2>/dev/null || continue
+		hazard_refused deadly_return "$one" --tier "$tier" -p "$target_pid"
+		hazard_refused deadly_return "$all" --tier "$tier" -a
+	done
+	hazard deadly_return "$HEAPBPF" check -p "$target_pid" >out
+	matches "$(<out)" 'return probes are unsafe here .*only -t allocs' "check"
+	# What is offered works; and who is not under seccomp is recorded as ever.
+	hazard deadly_return "$HEAPBPF" -t allocs -p "$target_pid" -d 50ms -o p.pb.gz >out 2>err
+	reader valid p.pb.gz
+	target_step
+	target_end
+	target freeall
+	hazard deadly_return "$HEAPBPF" -p "$target_pid" -d 50ms -o p.pb.gz >out 2>err
+	reader valid p.pb.gz
+}
+
+# --- and what is in the way of this one ----------------------------------------------------------
 
 test_no_allocator() {
 	need cc
