@@ -190,7 +190,8 @@ _Static_assert(sizeof(struct hb_config) == 32, "no padding");
 	X(NO_RESULT, "no_result", "allocation not in inuse: made by code whose end is not known")  \
 	X(INFLIGHT_FULL, "inflight_full", "allocation not counted: too many calls in progress")    \
 	X(LOST_FREE, "lost_free", "free not seen: a live address was allocated again")             \
-	X(NO_PROCESS, "no_process", "allocation not counted: process not followed")                \
+	X(NO_PROCESS, "no_process",                                                                \
+	  "allocation not counted: process not followed, or --max-processes reached")              \
 	X(PROCS_FULL, "procs_full", "process not followed: --max-processes reached")               \
 	X(READ_ARG, "read_arg", "allocation not counted: result could not be read")                \
 	X(EVENTS_FULL, "events_full", "life-cycle event lost: no room in the ring buffer")         \

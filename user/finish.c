@@ -234,8 +234,8 @@ static enum opts_exit finish_all(const struct session *session, const struct pro
 	return finish_contained(&batch);
 }
 
-/* What the numbers lack, where no table says it. */
-static void tell_losses(const uint64_t *counters)
+/* What the numbers lack, where no table says it. True if they lack anything. */
+static bool tell_losses(const uint64_t *counters)
 {
 #define LOSS(id, name, text) {HB_LOSS_##id, name, text},
 	static const struct {
@@ -243,11 +243,16 @@ static void tell_losses(const uint64_t *counters)
 		const char *name, *text;
 	} losses[] = {HB_LOSS_LIST(LOSS)};
 #undef LOSS
+	bool any = false;
 
-	for (size_t i = 0; i < ARRAY_CNT(losses); i++)
-		if (counters[losses[i].id])
-			log_error("lost: %" PRIu64 " %s: %s", counters[losses[i].id],
-				  losses[i].name, losses[i].text);
+	for (size_t i = 0; i < ARRAY_CNT(losses); i++) {
+		if (!counters[losses[i].id])
+			continue;
+		log_error("lost: %" PRIu64 " %s: %s", counters[losses[i].id], losses[i].name,
+			  losses[i].text);
+		any = true;
+	}
+	return any;
 }
 
 /* What people are told after the profiles. */
@@ -257,10 +262,8 @@ static void show(const struct session *session, const struct processes *processe
 	struct profile_coverage coverage = windows_coverage(common->windows, NULL);
 	FILE *out = output_people(session->opts);
 
-	if (session->opts->quiet || !session->opts->top) {
-		tell_losses(common->counters);
+	if (session->opts->quiet || !session->opts->top)
 		return;
-	}
 	if (opts_are_selected(session->opts) || processes->cnt > 1)
 		processes_show(processes, session, session->opts->top, out);
 	profile_coverage_notes(&coverage, common->clock->duration_ns, show_line, out);
@@ -280,6 +283,7 @@ enum opts_exit finish(const struct session *session, const struct windows *windo
 		.symbolizer = session->symbolizer,
 	};
 	enum opts_exit status;
+	bool lost = false;
 
 	loader_counters(session->loader, counters);
 	if (processes_make(session, &processes))
@@ -289,6 +293,9 @@ enum opts_exit finish(const struct session *session, const struct windows *windo
 	if (opts_are_selected(session->opts) && processes_write(&processes, session) &&
 	    status == OPTS_EXIT_WHOLE)
 		status = OPTS_EXIT_PARTIAL;
+	if (session->opts->quiet || !session->opts->top || !processes.cnt)
+		lost = tell_losses(counters);
 	show(session, &processes, &common);
-	return status == OPTS_EXIT_WHOLE && session->incomplete ? OPTS_EXIT_PARTIAL : status;
+	return status == OPTS_EXIT_WHOLE && (session->incomplete || lost) ? OPTS_EXIT_PARTIAL
+									  : status;
 }

@@ -20,6 +20,20 @@
 /* Between two looks that events ask for. */
 #define LOOK_PAUSE_NS 5000000
 
+int follow_begin(struct session *session, struct target *target)
+{
+	int err = loader_follow(session->loader, target->tgid, &target->first_epoch);
+
+	if (err == -E2BIG)
+		log_fail(0,
+			 "cannot follow process %d: --max-processes %u reached; give a larger "
+			 "number",
+			 (int)target->tgid, session->opts->max_processes);
+	else if (err)
+		log_fail(-err, "cannot follow process %d", (int)target->tgid);
+	return err;
+}
+
 /* Brings the mappings of a target down to the unwinder. 0 or -errno, not logged. */
 static int refresh(struct session *session, struct target *target)
 {

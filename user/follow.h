@@ -11,6 +11,9 @@
 struct session;
 struct target;
 
+/* Follows a target that was named, from now on. 0 or -errno, logged. */
+int follow_begin(struct session *session, struct target *target);
+
 /*
  * Reads the mappings and probes what is new in them; again until every change would be noticed. 0,
  * -ESRCH (not logged) or -errno, logged.

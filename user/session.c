@@ -57,10 +57,10 @@ void session_free(struct session *session)
 /* Follows and probes one that was named. 0 or -errno, logged. */
 static int add_target(struct session *session, struct target *target)
 {
-	int err = loader_follow(session->loader, target->tgid, &target->first_epoch);
+	int err = follow_begin(session, target);
 
 	if (err)
-		return log_fail(-err, "cannot follow process %d", (int)target->tgid);
+		return err;
 	err = follow_catch_up(session, target);
 	if (err == -ESRCH)
 		return log_fail(0, "process %d ended before it could be profiled",
@@ -403,10 +403,10 @@ static int launch(struct session *session, struct command *command)
 		{.fd = target->pidfd, .events = POLLIN},
 	};
 	struct command_holds holds = {.map_fd = loader_holds_fd(session->loader)};
-	int err = loader_follow(session->loader, target->tgid, &target->first_epoch);
+	int err = follow_begin(session, target);
 
 	if (err)
-		return log_fail(-err, "cannot follow process %d", (int)target->tgid);
+		return err;
 	err = loader_hold(session->loader, target->tgid, HB_HOLD_EXEC, NULL);
 	if (err)
 		return log_fail(-err, "cannot hold process %d", (int)target->tgid);

@@ -134,6 +134,20 @@ test_budget_beside_short_programs() {
 	target_end
 }
 
+# Whoever is first has the place; what the others allocate is counted as lost, and says why.
+test_max_processes() {
+	mkdir prof
+	own_family
+	heapbpf_start -a --comm "^$name$" --max-processes 1 -r 1 -o prof/
+	target_exec "./$name"
+	target_step
+	target_exec "./$name"
+	target_step
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "exit status"
+	says 'lost: [0-9]+ no_process: .*--max-processes reached' cat out err
+}
+
 # heapbpf allocates like everybody, but is not part of the picture.
 test_not_itself() {
 	mkdir prof

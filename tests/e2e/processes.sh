@@ -237,6 +237,47 @@ test_children_not_followed() {
 	equal "$(ls prof)" "" "other profiles"
 }
 
+# --- more than there is room for ----------------------------------------------------------------
+
+test_max_processes_named() {
+	local first
+
+	target rounds
+	first=$target_pid
+	target rounds
+	heapbpf_run -p "$first,$target_pid" --max-processes 1 -o .
+	equal "$heapbpf_status $(lines err)" "2 1" "status and lines on stderr"
+	says "process $target_pid: --max-processes 1 reached; give a larger number\$" cat err
+	heapbpf_start -p "$first,$target_pid" --max-processes 2 -r 1 -o ./
+	heapbpf_stop
+	whole
+}
+
+test_max_processes_chosen() {
+	mkdir prof
+	own_family
+	target_exec "./$name"
+	target_exec "./$name"
+	heapbpf_start --comm "^$name$" --max-processes 1 -r 1 -o prof/
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "exit status"
+	says '^not profiled: 1 too many: --max-processes reached$' cat out
+}
+
+# The parent is whole, each of the children is counted.
+test_max_processes_children() {
+	mkdir prof
+	name=children
+	target children now fork
+	heapbpf_start --follow -p "$target_pid" --max-processes 1 -r 1 -o prof/
+	target_step
+	heapbpf_stop
+	equal "$heapbpf_status" 1 "exit status"
+	exact_of "$target_pid"
+	equal "$(ls prof)" "" "other profiles"
+	says '^lost: 3 procs_full:' cat out
+}
+
 # --- in turns -----------------------------------------------------------------------------------
 
 # Processes that are alike, two of four at a time: what they allocated together is estimated as if all
