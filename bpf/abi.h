@@ -254,13 +254,20 @@ struct hb_proc {
 	__u32 libraries; /* +1 whenever the dynamic linker begins or ends a change; atomic */
 	__u64 asked_ns;	 /* monotonic time of the last HB_EVENT_MAPS; bpf/proc.bpf.c only */
 	__u32 told;	 /* 1: user space knows of it; 2: there was no room to tell it so far */
-	__u32 ignored;	 /* 1: user space wants nothing of it */
+	__u32 ignored;	 /* the image of which user space wants nothing, or 0 */
 	/* it was forked from this process and has its image; 0: no more, or unknown */
 	__u32 parent;
 	__u32 held_child; /* the child that was held last, if it lives; bpf/proc.bpf.c only */
 	__u64 held_ns;	  /* monotonic time of that */
 };
 _Static_assert(sizeof(struct hb_proc) == 40, "no padding");
+
+/* What the program `hb_ignore` is run with: nothing is wanted of that image of a process. */
+struct hb_ignoring {
+	__u32 tgid;
+	__u32 epoch;
+};
+_Static_assert(sizeof(struct hb_ignoring) == 8, "no padding");
 
 /*
  * Map `costs`: HASH tgid (u32) -> hb_costs. What probes cost a process that lives so far, if
@@ -404,9 +411,12 @@ struct hb_event {
 	__u64 pc;
 	/* JOIN, EXIT: nanoseconds of processor time of the process until now, about; 0: unknown */
 	__u64 cpu_ns;
-	char comm[16]; /* of who caused it; JOIN: of the process, as a child has its parent's */
+	/* Of the process that caused it; a child has its parent's. */
+	char comm[16];
+	__u32 user; /* effective, as in the initial user namespace */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct hb_event) == 48, "no padding");
+_Static_assert(sizeof(struct hb_event) == 56, "no padding");
 
 /*
  * Where a process is to be held, so that it does not run code of its own before it is probed. A

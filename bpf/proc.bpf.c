@@ -85,6 +85,16 @@ static __noinline __u64 used_cpu_ns(void)
 	return cpu_ns;
 }
 
+/* Name and user of the current process: those of its first thread, as /proc has them. */
+static __always_inline void describe(struct hb_event *event)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	BPF_CORE_READ_STR_INTO(&event->comm, task, group_leader, comm);
+	event->user = BPF_CORE_READ(task, group_leader, real_cred, euid.val);
+	event->pad = 0;
+}
+
 static __always_inline void submit(struct hb_event *event, enum hb_event_type type, __u32 tgid,
 				   __u32 epoch, __u64 pc, __u32 borrows)
 {
@@ -98,7 +108,7 @@ static __always_inline void submit(struct hb_event *event, enum hb_event_type ty
 	if ((type == HB_EVENT_JOIN || type == HB_EVENT_EXIT) &&
 	    tgid == bpf_get_current_pid_tgid() >> 32)
 		event->cpu_ns = used_cpu_ns();
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	describe(event);
 	bpf_ringbuf_submit(event, 0);
 }
 
@@ -163,7 +173,22 @@ __hidden bool proc_meets(__u32 tgid)
 
 	if (!proc || proc->told != 1)
 		meet(tgid, proc);
-	return !proc || !proc->ignored;
+	return !proc || proc->ignored != proc->epoch;
+}
+
+/*
+ * User space asks for this by a run of its own: the process may execute something meanwhile, and an
+ * update of its entry from there would undo what is noted of that.
+ */
+SEC("syscall")
+int hb_ignore(struct hb_ignoring *what)
+{
+	__u32 tgid = what->tgid;
+	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
+
+	if (proc)
+		proc->ignored = what->epoch;
+	return 0;
 }
 
 /* Called before a change and after it; a linker that cannot be asked is taken to be done. */
@@ -313,7 +338,7 @@ int BPF_PROG(hb_exec, struct task_struct *task, pid_t old_tid)
 	__u32 epoch;
 
 	if (proc)
-		proc->parent = proc->ignored = 0;
+		proc->parent = 0;
 	if (!proc || proc->told != 1) {
 		if (proc)
 			proc->epoch = next_image();

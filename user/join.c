@@ -56,7 +56,8 @@ static void skip_unopened(struct session *session, pid_t tgid, int err)
 /* It is not recorded, and its probes cost it what they cost. */
 static void pass_over(struct session *session, const struct hb_event *event)
 {
-	loader_ignore(session->loader, (pid_t)event->tgid);
+	if (session->everybody)
+		loader_ignore(session->loader, (pid_t)event->tgid, event->epoch);
 	bystanders_add(&session->bystanders, (pid_t)event->tgid, event->cpu_ns);
 }
 
@@ -125,11 +126,6 @@ static struct target *join(struct session *session, pid_t tgid)
 	return epoch ? take(session, take_ptr(target), epoch) : NULL;
 }
 
-static bool is_chosen(const struct session *session, pid_t tgid)
-{
-	return selection_takes(&session->opts->selection, tgid);
-}
-
 static bool is_known(const struct session *session, pid_t tgid)
 {
 	const struct target *target = targets_find(&session->targets, tgid);
@@ -151,37 +147,69 @@ int join_chosen(struct session *session)
 	return selection_each(&session->opts->selection, join_one, session);
 }
 
-/*
- * Was it chosen, or all are? One that is gone may have been, and is counted as such; of one that
- * has ended and is still there it can be told.
- */
-static bool was_chosen(struct session *session, pid_t tgid)
+/* The name in an event, ended by 0. */
+static const char *comm_of(const struct hb_event *event, char comm[static sizeof(event->comm) + 1])
 {
-	if (is_chosen(session, tgid))
+	memcpy(comm, event->comm, sizeof(event->comm));
+	comm[sizeof(event->comm)] = 0;
+	return comm;
+}
+
+/*
+ * Was the process one that is chosen when it caused the event? By now it may have executed
+ * something else, or be gone; its control group is not in the event.
+ */
+static bool did_fit(const struct session *session, const struct hb_event *event)
+{
+	char comm[sizeof(event->comm) + 1];
+
+	return selection_fits(&session->opts->selection, comm_of(event, comm), event->user);
+}
+
+/*
+ * A process that exists and is followed: is it chosen, by what it is or by what it was when it
+ * caused the event? Who joins as a child is, whatever it is.
+ */
+static bool is_chosen(const struct session *session, const struct hb_event *event)
+{
+	const struct selection *selection = &session->opts->selection;
+	pid_t tgid = (pid_t)event->tgid;
+
+	return !session->everybody || selection_takes(selection, tgid) ||
+	       (did_fit(session, event) && selection_holds(selection, tgid));
+}
+
+/* The same of one that may be gone; then only its control group is not known, which is counted. */
+static bool was_chosen(struct session *session, const struct hb_event *event)
+{
+	if (is_chosen(session, event))
 		return true;
-	if (kill(tgid, 0) && errno == ESRCH)
+	if (session->opts->selection.cgroup && did_fit(session, event) &&
+	    kill((pid_t)event->tgid, 0) && errno == ESRCH)
 		join_skip(session, JOIN_SKIP_UNKNOWN);
 	return false;
 }
 
 /*
  * Opens a process that BPF follows already. One that came and went is a target where probes were in
- * place before it came; its stacks may be its parent's.
+ * place before it came, unless only its control group would tell whether it is chosen; its stacks
+ * may be its parent's. Errors are those of target_open().
  */
-static int open_announced(struct session *session, const struct hb_event *event,
+static int open_announced(const struct session *session, const struct hb_event *event,
 			  struct target **out)
 {
-	char comm[sizeof(event->comm) + 1] = "";
+	char comm[sizeof(event->comm) + 1];
 	int err = target_open((pid_t)event->tgid, out);
+	bool may_end =
+		session->everybody && !session->opts->selection.cgroup && did_fit(session, event);
 
-	memcpy(comm, event->comm, sizeof(event->comm));
 	/* It may have ended between the two. */
 	if (!err && target_is_gone(*out))
-		return target_name(*out, comm);
-	if ((err != -ESRCH && err != -ECHILD) || !session->everybody ||
-	    selection_is_set(&session->opts->selection))
+		return may_end || !session->everybody ? target_name(*out, comm_of(event, comm))
+						      : -ESRCH;
+	if ((err != -ESRCH && err != -ECHILD) || !may_end)
 		return err;
-	*out = target_of_ended((pid_t)event->tgid, comm);
+	*out = target_of_ended((pid_t)event->tgid, comm_of(event, comm));
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -198,7 +226,7 @@ void join_announced(struct session *session, const struct hb_event *event)
 	if (is_known(session, tgid))
 		return;
 	err = open_announced(session, event, &target);
-	if ((err || !target->exited) && !was_chosen(session, tgid)) {
+	if ((err || !target->exited) && !was_chosen(session, event)) {
 		pass_over(session, event);
 		return;
 	}
@@ -225,7 +253,8 @@ void join_seen(struct session *session, pid_t tgid)
 {
 	struct target *target;
 
-	if (tgid == getpid() || is_known(session, tgid) || !is_chosen(session, tgid))
+	if (tgid == getpid() || is_known(session, tgid) ||
+	    !selection_takes(&session->opts->selection, tgid))
 		return;
 	target = join(session, tgid);
 	/* Its dynamic linker has yet to map the libraries. */

@@ -19,6 +19,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 #include <sys/random.h>
 
 struct loader {
@@ -82,6 +83,7 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 		return log_fail(errno, "cannot get random bytes");
 	bpf_program__set_autoload(skel->progs.hb_fork,
 				  opts->follow & (HB_FOLLOW_CHILDREN | HB_FOLLOW_EVERYBODY));
+	bpf_program__set_autoload(skel->progs.hb_ignore, opts->follow & HB_FOLLOW_EVERYBODY);
 	bpf_program__set_autoload(skel->progs.hb_fault, opts->follow & HB_FOLLOW_HELD);
 	bpf_program__set_autoload(skel->progs.hb_signal, opts->follow & HB_FOLLOW_HELD);
 	bpf_map__set_max_entries(skel->maps.holds, opts->max_processes);
@@ -290,15 +292,14 @@ int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch)
 	return err;
 }
 
-void loader_ignore(struct loader *loader, pid_t tgid)
+void loader_ignore(struct loader *loader, pid_t tgid, uint32_t epoch)
 {
-	int fd = bpf_map__fd(loader->skel->maps.procs);
-	struct hb_proc proc;
+	struct hb_ignoring what = {.tgid = (__u32)tgid, .epoch = epoch};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &what, .ctx_size_in = sizeof(what));
+	int err = bpf_prog_test_run_opts(bpf_program__fd(loader->skel->progs.hb_ignore), &opts);
 
-	if (bpf_map_lookup_elem(fd, &tgid, &proc))
-		return;
-	proc.ignored = 1;
-	bpf_map_update_elem(fd, &tgid, &proc, BPF_EXIST);
+	if (err)
+		log_debug("process %d is not ignored: %s", (int)tgid, strerror(-err));
 }
 
 int loader_hold(struct loader *loader, pid_t tgid, enum hb_hold hold,

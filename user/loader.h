@@ -83,8 +83,8 @@ void loader_set_rate(struct loader *loader, uint64_t rate_bytes);
  */
 int loader_follow(struct loader *loader, pid_t tgid, uint32_t *epoch);
 
-/* Takes nothing of a followed process from now on. */
-void loader_ignore(struct loader *loader, pid_t tgid);
+/* Takes nothing from now on of image `epoch` of a process that joined by itself (everybody). */
+void loader_ignore(struct loader *loader, pid_t tgid, uint32_t epoch);
 
 /*
  * Holds the followed process `tgid` by SIGSTOP at the places that `hold` names (HB_HOLD_EXEC, or

@@ -139,6 +139,11 @@ static FILE *open_proc(pid_t tgid, const char *name)
 	return fopen(path, "re");
 }
 
+static bool fits_comm(const struct selection *selection, const char *comm)
+{
+	return !selection->by_comm || !regexec(&selection->comm, comm, 0, NULL, 0);
+}
+
 static bool has_comm(const struct selection *selection, pid_t tgid)
 {
 	FILE *file _cleanup_file_ = open_proc(tgid, "comm");
@@ -147,7 +152,7 @@ static bool has_comm(const struct selection *selection, pid_t tgid)
 	if (!file || !fgets(comm, sizeof(comm), file))
 		return false;
 	comm[strcspn(comm, "\n")] = 0;
-	return !regexec(&selection->comm, comm, 0, NULL, 0);
+	return fits_comm(selection, comm);
 }
 
 static bool has_user(const struct selection *selection, pid_t tgid)
@@ -185,7 +190,17 @@ bool selection_takes(const struct selection *selection, pid_t tgid)
 {
 	return (!selection->by_comm || has_comm(selection, tgid)) &&
 	       (!selection->by_user || has_user(selection, tgid)) &&
-	       (!selection->cgroup || has_cgroup(selection, tgid));
+	       selection_holds(selection, tgid);
+}
+
+bool selection_fits(const struct selection *selection, const char *comm, uid_t user)
+{
+	return fits_comm(selection, comm) && (!selection->by_user || user == selection->user);
+}
+
+bool selection_holds(const struct selection *selection, pid_t tgid)
+{
+	return !selection->cgroup || has_cgroup(selection, tgid);
 }
 
 int selection_each(const struct selection *selection, selection_fn *fn, void *data)

@@ -37,6 +37,15 @@ bool selection_is_set(const struct selection *selection);
 /* Is process `tgid` chosen? No if it is gone. A control group holds those below it, too. */
 bool selection_takes(const struct selection *selection, pid_t tgid);
 
+/*
+ * Do a name and an effective user fit? For what a process was like when something happened; its
+ * control group is not looked at.
+ */
+bool selection_fits(const struct selection *selection, const char *comm, uid_t user);
+
+/* Is process `tgid` in the control group that is given? Yes if none is, else no if it is gone. */
+bool selection_holds(const struct selection *selection, pid_t tgid);
+
 /* Called with the number of a process; not 0 ends the walk. */
 typedef int selection_fn(pid_t tgid, void *data);
 

@@ -134,6 +134,65 @@ test_budget_beside_short_programs() {
 	target_end
 }
 
+# executed_before_a_look OPTION...: the first image allocates and is gone before heapbpf, which stands
+# still meanwhile, can look at it; the second one allocates nothing, and waits.
+executed_before_a_look() {
+	need cc
+	mkdir prof
+	name=hb$$
+	cp "$TARGETS/begin" "$name"
+	cat >later.c <<-end
+		#include <unistd.h>
+		int main(void)
+		{
+			char byte;
+			return write(1, "READY\n", 6) != 6 || read(0, &byte, 1) != 1;
+		}
+	end
+	cc -static -o later later.c
+	chmod 755 .
+	chmod u+s later
+	heapbpf_start -a -r 1 -o prof/ "$@"
+	kill -STOP "$heapbpf_pid"
+	target_spawn setpriv --reuid=65533 --clear-groups "./$name" exec ./later
+	target_await READY >truth
+}
+
+# What was allocated is there, in the only profile of the process.
+first_image_is_whole() {
+	heapbpf_stop
+	whole
+	mv prof/heapbpf.*."$target_pid".pb.gz p.pb.gz
+	reader valid p.pb.gz
+	equal "$(reader total p.pb.gz alloc_objects) $(reader total p.pb.gz alloc_space)" \
+		"$(awk '{ objects += $3; bytes += $4 } END { print objects, bytes }' truth)" "allocated"
+	equal "$(reader total p.pb.gz inuse_objects)" 0 "objects in use"
+}
+
+test_executes_at_once() {
+	executed_before_a_look --comm "^hb$$\$"
+	kill -CONT "$heapbpf_pid"
+	eventually known "$target_pid"
+	first_image_is_whole
+}
+
+# By its user, that of the second image being another one.
+test_executes_as_another_user_at_once() {
+	executed_before_a_look --user 65533
+	[[ $(awk '$1 == "Uid:" { print $3 }' "/proc/$target_pid/status") == 0 ]] ||
+		skip "no program can change its user in $PWD"
+	kill -CONT "$heapbpf_pid"
+	eventually known "$target_pid"
+	first_image_is_whole
+}
+
+test_executes_and_ends_at_once() {
+	executed_before_a_look --comm "^hb$$\$"
+	target_end
+	kill -CONT "$heapbpf_pid"
+	first_image_is_whole
+}
+
 # Whoever is first has the place; what the others allocate is counted as lost, and says why.
 test_max_processes() {
 	mkdir prof

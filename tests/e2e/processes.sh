@@ -103,15 +103,13 @@ has_ended() {
 	cat /proc/[0-9]*/stat 2>/dev/null | grep "^[0-9]* ($1) Z" >/dev/null
 }
 
-# With -a all processes meet probes. Of one that is gone when it is looked at, nobody knows whether
-# it was chosen; of a zombie one does.
-test_not_chosen() {
+# not_chosen OPTION...: with -a all processes meet probes, and are gone when they are looked at.
+not_chosen() {
 	local i
 
 	mkdir prof
-	own_family
 	cp "$TARGETS/begin" "no$$"
-	heapbpf_start -a --comm "^$name$" -o prof/
+	heapbpf_start -a -o prof/ "$@"
 	kill -STOP "$heapbpf_pid"
 	for i in 1 2 3; do
 		"./no$$" return >/dev/null
@@ -122,10 +120,22 @@ test_not_chosen() {
 	kill -CONT "$heapbpf_pid"
 	heapbpf_stop
 	whole
-	says '^not profiled: .*[0-9] ended before it was known whether they are chosen' cat out
 	if grep '^not profiled: .*\(zombies\|could be probed\)' out; then
 		fail "who was not chosen is counted as if he was"
 	fi
+}
+
+# Names are known of all of them.
+test_not_chosen_by_name() {
+	not_chosen --comm "^hb$$\$"
+	! grep '^not profiled:' out || fail "who was not chosen is counted"
+}
+
+# Control groups only of zombies.
+test_not_chosen_by_group() {
+	make_cgroup
+	not_chosen --cgroup "$cgroup"
+	says '^not profiled: .*[0-9] ended before it was known whether they are chosen' cat out
 }
 
 test_skipped() {
