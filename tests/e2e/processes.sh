@@ -288,6 +288,20 @@ test_max_processes_children() {
 	says '^lost: 3 procs_full:' cat out
 }
 
+# A program whose children would be followed, if that were not taken back.
+test_children_of_a_command_not_followed() {
+	mkdir prof
+	heapbpf_status=0
+	"$HEAPBPF" --no-follow -r 1 -o prof/ -- "$TARGETS/children" now fork <<<gg >told 2>err ||
+		heapbpf_status=$?
+	whole
+	grep '^SITE' told >truth
+	equal "$(grep -c '^CHILD' told)" 3 "children"
+	mv prof/heapbpf.children.*.pb.gz p.pb.gz
+	exact_if --only
+	equal "$(ls prof)" "" "other profiles"
+}
+
 # --- in turns -----------------------------------------------------------------------------------
 
 # Processes that are alike, two of four at a time: what they allocated together is estimated as if all
