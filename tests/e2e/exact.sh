@@ -27,10 +27,31 @@ check_allocs() {
 }
 
 for tier in session multi perf; do
-	for name in family family_cxx large threads freeall chain sandboxed; do
+	for name in family family_cxx plain large threads freeall chain sandboxed; do
 		eval "test_${name}_$tier() { check $tier $name; }"
 		eval "test_${name}_${tier}_allocs() { check_allocs $tier $name; }"
 	done
+done
+
+# check_musl TIER FLAG...: of musl, linked with FLAG.
+check_musl() {
+	need musl-gcc
+	need_tier "$1"
+	musl-gcc -O2 -g -fomit-frame-pointer -fno-builtin "${@:2}" -o plain "$TESTS/targets/plain.c"
+	target_exec ./plain
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz --tier "$1"
+	target_step
+	heapbpf_stop
+	whole
+	says '^SITE site_posix_memalign 500 50000 500 50000$' cat truth
+	says '^SITE site_calloc 500 50000 250 25000$' cat truth
+	exact_if --only
+	target_end
+}
+
+for tier in session multi perf; do
+	eval "test_musl_$tier() { check_musl $tier; }"
+	eval "test_musl_static_$tier() { check_musl $tier -static; }"
 done
 
 # A heapbpf that is under seccomp, too, as it would be in a container.

@@ -90,6 +90,7 @@ bad_alloc() {
 for tier in session multi perf; do
 	for name in jemalloc tcmalloc mimalloc; do
 		eval "test_cxx_${name}_$tier() { cxx $tier $name; }"
+		eval "test_plain_${name}_$tier() { check $tier $name plain; }"
 		eval "test_bad_alloc_${name}_$tier() { bad_alloc $name $tier 1; }"
 		eval "test_bad_alloc_${name}_${tier}_sampled() { bad_alloc $name $tier 512K; }"
 	done
@@ -99,6 +100,7 @@ done
 
 for name in jemalloc tcmalloc mimalloc; do
 	eval "test_cxx_${name}_allocs() { cxx_allocs session $name; }"
+	eval "test_plain_${name}_allocs() { options=(-t allocs); check session $name plain; }"
 	eval "test_threads_$name() { check session $name threads; }"
 done
 
