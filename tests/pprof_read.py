@@ -12,6 +12,7 @@ The tests' second opinion: it shares no code with heapbpf or with pprof.
     pprof_read.py chains TRUTH PROFILE FILE  stacks are those that the target FILE told
     pprof_read.py total PROFILE TYPE       sum of a sample type
     pprof_read.py most PROFILE TYPE        sum and stack of where the most of it is
+    pprof_read.py part PROFILE TYPE REGEX  sum of the stacks (leaf;...;root) that match, and of all
     pprof_read.py types|mappings|comments|facts|functions PROFILE
     pprof_read.py roots PROFILE            objects and the outermost function of their stacks
     pprof_read.py paths PROFILE            stacks of the target `paths` carry their own size
@@ -195,6 +196,17 @@ def most(profile, kind):
     for sample in profile.samples:
         sums[";".join(stack_names(sample))] += sample["values"][column]
     return next(((value, stack) for stack, value in sums.most_common(1)), (0, ""))
+
+
+def part(profile, kind, regex):
+    """Sums of a sample type: of the stacks in which the regular expression is found, and of all."""
+    column = profile.column(kind)
+    found = everything = 0
+    for sample in profile.samples:
+        everything += sample["values"][column]
+        if re.search(regex, ";".join(stack_names(sample))):
+            found += sample["values"][column]
+    return found, everything
 
 
 def base_name(name):
@@ -613,6 +625,9 @@ def main(args):
         return 0
     if command == "most":
         print(*most(profile, args[1]))
+        return 0
+    if command == "part":
+        print(*part(profile, args[1], args[2]))
         return 0
     show(command, profile)
     return 0
