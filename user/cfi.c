@@ -348,7 +348,7 @@ static int collect(struct builder *builder)
 	if (err)
 		return err;
 	if (!builder->span_cnt && !builder->is_go)
-		return -ENODATA;
+		return builder->fde_dropped ? -EBADMSG : -ENODATA;
 	find_start_context(builder);
 	err = elf_file_each_function(builder->file, add_outermost, builder);
 	if (!err)

@@ -27,7 +27,8 @@ struct cfi_table {
 
 /*
  * Builds the table of `file`. 0 and *out (clear with cfi_clear()), -ENODATA (no unwind
- * information at all), -E2BIG (over the row limit), -ENOMEM. *out untouched on failure.
+ * information at all), -EBADMSG (nothing but malformed entries), -E2BIG (over the row limit),
+ * -ENOMEM. *out untouched on failure.
  */
 int cfi_build(const struct elf_file *file, struct cfi_table *out);
 

@@ -156,6 +156,102 @@ test_cut_stacks() {
 	done
 }
 
+# library_make: the program ./uses and its library libparts.so with three functions, each of which
+# allocates: before, damaged, behind, in this order in the library's call frame information.
+library_make() {
+	need cc readelf nm
+	cat >parts.c <<-'END'
+		#include <stdlib.h>
+		void *kept[3];
+		void before(void) { kept[0] = malloc(1001); }
+		void damaged(void) { kept[1] = malloc(1002); }
+		void behind(void) { kept[2] = malloc(1003); }
+	END
+	cat >uses.c <<-'END'
+		#include "truth.h"
+		void before(void), damaged(void), behind(void);
+		int main(void)
+		{
+			await("READY");
+			before();
+			damaged();
+			behind();
+			await("DONE");
+			return 0;
+		}
+	END
+	cc -O2 -shared -fPIC -fno-toplevel-reorder -o libparts.so parts.c
+	cc -O2 -w -I"$TESTS/targets" -o uses uses.c -L. -lparts -Wl,-rpath,"$PWD"
+	# Of the entry of `damaged` in the section.
+	entry=$((16#$(readelf --debug-dump=frames libparts.so |
+		awk -v pc="pc=$(nm libparts.so | awk '$3 == "damaged" { print $1 }')\\." \
+			'$4 == "FDE" && $6 ~ pc { print $1 }')))
+	# Of the section in the file, and of its header's size.
+	read -r section header < <(readelf -SW libparts.so | sed 's/^ *\[ */ /' |
+		awk -v headers="$(readelf -hW libparts.so | awk '/Start of section headers/ { print $5 }')" '
+			$2 == ".eh_frame" { print $5, headers + 64 * $1 + 32 }')
+	section=$((16#$section))
+}
+
+# put FILE OFFSET BYTES: overwrites; \xNN for each.
+put() {
+	printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# parts SIZE STACK: the block of that size has a stack that matches.
+parts() {
+	matches "$(reader stacks p.pb.gz | grep " $1 [^ ]*\$")" " $1 $2\$" "stack of $1 bytes"
+}
+
+# An instruction that nobody knows: its function is left out, which is said, and nothing else.
+test_damaged_instruction() {
+	library_make
+	put libparts.so $((section + entry + 17)) '\x3e'
+	watch ./uses
+	grep -q 'libparts.so: 1 malformed unwind entries left out' err || fail "$(<err)"
+	parts 1001 'before;main;.*_start'
+	parts 1002 'damaged;\[no_row\]'
+	parts 1003 'behind;main;.*_start'
+	reader comments p.pb.gz >notes
+	counted 1 no_row
+}
+
+# The section ends within an entry: what comes before it is of use.
+test_damaged_section() {
+	library_make
+	put libparts.so "$header" "$(printf '\\x%02x\\x%02x' $(((entry + 10) & 255)) $(((entry + 10) >> 8)))"
+	watch ./uses
+	grep -q 'libparts.so: 1 malformed unwind entries left out' err || fail "$(<err)"
+	parts 1001 'before;main;.*_start'
+	parts 1002 'damaged;\[no_row\]'
+	parts 1003 'behind;\[no_row\]'
+	reader comments p.pb.gz >notes
+	counted 2 no_row
+}
+
+# Nothing but malformed entries: the library has no table, and it is said why.
+test_damaged_from_the_start() {
+	library_make
+	put libparts.so "$section" '\xff\xff\xff\x7f'
+	watch ./uses
+	grep -q 'libparts.so: no unwind table, stacks will end there: ' err || fail "$(<err)"
+	parts 1001 'before;\[no_table\]'
+	parts 1003 'behind;\[no_table\]'
+	reader comments p.pb.gz >notes
+	counted 3 no_table
+}
+
+# The file ends where its segments do: its sections are not known, and not needed.
+test_truncated_library() {
+	library_make
+	truncate -s "$(readelf -lW libparts.so | awk '$1 == "LOAD" { print $2, $5 }' | tail -n 1 |
+		while read -r offset length; do echo $((offset + length)); done)" libparts.so
+	watch ./uses
+	parts 1001 'before;main;.*_start'
+	parts 1002 'damaged;main;.*_start'
+	parts 1003 'behind;main;.*_start'
+}
+
 # Stacks of a real program, address by address; scripts/gdb-compare.sh does it with more of them.
 test_gdb_agrees() {
 	need gdb objdump sqlite3
