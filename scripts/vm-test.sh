@@ -27,7 +27,8 @@ BUILD=$(realpath -m "${BUILD:-build}")
 JOBS=${JOBS:-2}
 VM_TIMEOUT=${VM_TIMEOUT:-600}
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/heapbpf/vm
-VERIFIED_MAX=200000
+# shellcheck source=tests/vm/limits.sh
+. tests/vm/limits.sh
 # Without mitigations, since emulating them is dear.
 PARAMETERS="console=ttyS0 quiet panic=-1 mitigations=off ${VM_PARAMETERS:-}"
 RELEASES=(5.10 6.1 6.12)

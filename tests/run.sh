@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Runs every test and counts. Two kinds, one protocol: a test prints "ok NAME", "not ok NAME" or
-# "skip NAME: reason" on stdout and its complaints on stderr.
+# "skip NAME: reason" on stdout and its complaints on stderr. Lines "note TEXT" are shown as they are.
 #   unit  $BUILD/san/unit/test_*   each a program with many tests
 #   e2e   tests/e2e/*.sh           as root; each test is a process of its own, with a time limit
 #                                  (480 seconds, or as a line "# time limit: N s" in the script says;
@@ -62,7 +62,7 @@ report_job() {
 	read -r kind file seconds <"$results/$index.done"
 	while IFS= read -r line; do
 		case $line in
-		"not ok "* | "skip "*) echo "$kind $file: $line" ;;
+		"not ok "* | "skip "* | "note "*) echo "$kind $file: $line" ;;
 		"ok "*) ((verbose)) && echo "$kind $file: $line" ;;
 		esac
 	done <"$results/$index.out"

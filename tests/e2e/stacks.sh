@@ -4,6 +4,8 @@
 # Stacks: complete, distinct, marked where they are cut.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/vm/limits.sh
+. "$TESTS/vm/limits.sh"
 
 check_chain() {
 	need_tier "$1"
@@ -82,6 +84,41 @@ test_hot_and_cold() {
 	record hot
 	exact
 	equal "$(reader cum p.pb.gz | grep '^work ')" "work 404000 13200000 4000 400000"
+}
+
+# check_verified ARG...: on this kernel, too, the verifier has to look at few instructions.
+check_verified() {
+	local name count
+
+	need cc
+	cc -O2 -o verified "$TESTS/vm/verified.c"
+	target chain
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz "$@"
+	# Others may have programs of their own.
+	sed -n 's/^prog_id:[[:space:]]*//p' "/proc/$heapbpf_pid/fdinfo/"* 2>/dev/null | sort -u >ids
+	xargs ./verified <ids >insns
+	target_step
+	heapbpf_stop
+	whole
+	(($(lines insns) >= 2)) || fail "$(lines insns) programs"
+	while read -r name count; do
+		echo "note $*: $name: $count verified instructions"
+		((count > 100 && count <= VERIFIED_MAX)) || fail "$name: $count; $VERIFIED_MAX are the limit"
+	done < <(sort -k2nr insns)
+}
+
+test_verified_session() {
+	need_tier session
+	check_verified --tier session
+}
+
+test_verified_multi() {
+	need_tier multi
+	check_verified --tier multi
+}
+
+test_verified_perf() {
+	check_verified --tier perf
 }
 
 e2e_main "$@"
