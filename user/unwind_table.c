@@ -70,7 +70,7 @@ struct unwind_table {
 	struct segment *retired; /* oldest first */
 	size_t retired_cnt, retired_cap;
 	struct unwind_ranges map_ranges, big_ranges;
-	bool warned_of_maps; /* said once that a process has too many mappings */
+	bool warned_of_maps, warned_of_tables; /* said once that there are too many */
 	struct unwind_table_stats stats;
 };
 
@@ -252,6 +252,15 @@ static int table_build(struct unwind_table *table, const struct elf_file *elf, u
 	return 0;
 }
 
+/* No number is left, not even to remember the file by: said of the first one. */
+static void note_too_many(struct unwind_table *table, const struct elf_file *elf)
+{
+	if (!table->warned_of_tables)
+		log_warn("%s: the first file of many without an unwind table: %d have one",
+			 elf_file_name(elf), HB_UW_TABLE_MAX - 1);
+	table->warned_of_tables = true;
+}
+
 /* The number of the table of `elf`, built if new; 0: there is none. Or -errno, see table_build().
  */
 static int table_get(struct unwind_table *table, const struct elf_file *elf)
@@ -268,7 +277,7 @@ static int table_get(struct unwind_table *table, const struct elf_file *elf)
 	if (!free_id) {
 		free_id = table->table_cnt ? table->table_cnt : 1;
 		if (free_id >= HB_UW_TABLE_MAX)
-			return 0;
+			return note_too_many(table, elf), 0;
 		if (vec_reserve(&table->tables, &table->table_cap, free_id + 1))
 			return -ENOMEM;
 		table->tables[0] = (struct table){0};
@@ -337,8 +346,9 @@ static int segment_add(struct unwind_table *table, struct segment *segment,
 	}
 	if (segment->cnt >= HB_UW_PROC_MAP_MAX) {
 		if (!table->warned_of_maps)
-			log_warn("a process has more than %d executable mappings; stacks end there",
-				 HB_UW_PROC_MAP_MAX);
+			log_warn("%s: beyond the %d executable mappings of a process; stacks end "
+				 "there and in those behind",
+				 *map->path ? map->path : "[anon]", HB_UW_PROC_MAP_MAX);
 		table->warned_of_maps = true;
 		return 0;
 	}

@@ -82,4 +82,83 @@ test_overload_by_threads() {
 	target_end
 }
 
+# More executable mappings than a process has room for: the last ones are left out, the first of them
+# is named, and stacks are cut where they come there.
+test_mappings_full() {
+	need cc
+	cat >many.c <<-'END'
+		#include "truth.h"
+		#include <sys/mman.h>
+		#define PAGES 40000
+		static void *kept;
+		__attribute__((noinline)) static void before_the_hole(void) { kept = malloc(1001); }
+		int main(void)
+		{
+			char *pages = mmap(0, PAGES * 4096l, PROT_READ | PROT_EXEC,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			for (long i = 0; i < PAGES; i += 2)
+				if (mprotect(pages + i * 4096, 4096, PROT_NONE))
+					return 5;
+			await("READY");
+			before_the_hole();
+			TRUTH_KEEP(kept);
+			await("DONE");
+			return 0;
+		}
+	END
+	cc -O2 -w -fno-optimize-sibling-calls -I"$TESTS/targets" -o many many.c
+	target_exec ./many
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	equal "$(grep -c 'beyond the 16384 executable mappings of a process' err)" 1 "warnings"
+	matches "$(reader stacks p.pb.gz)" ' 1001 before_the_hole;main;[^;]*;?\[no_mapping\]' "stacks"
+	grep -q '^cut: 1 no_mapping:' out || fail "$(<out)"
+	target_end
+}
+
+# More files than there are numbers for tables: the first without one is named. The C library, which
+# is behind all of them in this process, has none either.
+test_tables_full() {
+	need cc
+	echo 'int part(void) { return 1; }' >part.c
+	cc -O2 -shared -nostdlib -s -o part.so part.c
+	cat >mapped.c <<-'END'
+		#include "truth.h"
+		#include <fcntl.h>
+		#include <sys/mman.h>
+		#define FILES 4200
+		static void *kept;
+		__attribute__((noinline)) static void after_the_files(void) { kept = malloc(1001); }
+		int main(int argc, char **argv)
+		{
+			static char bytes[1 << 20], name[64];
+			int in = open("part.so", O_RDONLY);
+			ssize_t len = read(in, bytes, sizeof(bytes));
+			for (int i = 0; i < FILES; i++) {
+				snprintf(name, sizeof(name), "part.%d.so", i);
+				int out = open(name, O_RDWR | O_CREAT, 0700);
+				if (write(out, bytes, len) != len ||
+				    mmap(0, len, PROT_READ | PROT_EXEC, MAP_PRIVATE, out, 0) == MAP_FAILED)
+					return 5;
+				close(out);
+			}
+			await("READY");
+			after_the_files();
+			TRUTH_KEEP(kept);
+			await("DONE");
+			return 0;
+		}
+	END
+	cc -O2 -w -fno-optimize-sibling-calls -I"$TESTS/targets" -o mapped mapped.c
+	target_exec ./mapped
+	heapbpf_start -p "$target_pid" -r 1 -o p.pb.gz
+	target_step
+	heapbpf_stop
+	equal "$(grep -c 'the first file of many without an unwind table: 4095 have one' err)" 1 "warnings"
+	matches "$(reader stacks p.pb.gz)" ' 1001 after_the_files;main;[^;]+;\[no_table\]' "stacks"
+	grep -q '^cut: 1 no_table:' out || fail "$(<out)"
+	target_end
+}
+
 e2e_main "$@"
