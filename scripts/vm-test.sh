@@ -138,6 +138,7 @@ list_cases() {
 		for target in wrap:jump wrap:count; do
 			echo "${target/:/_}_$tier record $tier $target"
 		done
+		echo "everybody_$tier everybody $tier freeall"
 		echo "libraries_$tier libraries $tier plugins:quick"
 		echo "command_$tier command $tier begin"
 		echo "killed_$tier killed $tier steady"
@@ -353,6 +354,21 @@ command_well() {
 	stacks_well "$1" begin
 }
 
+# Who is met by its first call is counted from that on; its stacks are whole once its mappings are read.
+everybody_well() {
+	local field=3 type sum
+
+	[[ $(<"$1/status") == 0 ]] || complain "status $(<"$1/status"): $(<"$1/err")" || return
+	[[ $(<"$1/target") == 0 ]] || complain "the target ended with $(<"$1/target")" || return
+	reader valid "$1/p.pb.gz" >&2 || return
+	for type in alloc_objects alloc_space inuse_objects inuse_space; do
+		sum=$(awk -v f=$field '$1 == "SITE" { sum += $f } END { print sum }' "$1/truth")
+		[[ $(reader total "$1/p.pb.gz" "$type") == "$sum" ]] || complain "$type is not $sum" || return
+		field=$((field + 1))
+	done
+	verified_well "$1"
+}
+
 # The target never knew.
 killed_well() {
 	[[ $(<"$1/status") == 137 ]] || complain "status $(<"$1/status"): $(<"$1/err")" || return
@@ -377,6 +393,8 @@ judge_case() {
 		incapable_well "$2/$3" || status=1
 	elif [[ $4 == killed ]]; then
 		killed_well "$2/$3" || status=1
+	elif [[ $4 == everybody ]]; then
+		everybody_well "$2/$3" || status=1
 	elif [[ $4 == command ]]; then
 		command_well "$2/$3" || status=1
 	elif [[ $4 == libraries ]]; then

@@ -11,7 +11,7 @@
 #   insns            instructions that the verifier looked at, by program
 #   target           exit status of the target
 #   answer           what `heapbpf check` said (incapable)
-# The kinds: record (a whole recording), libraries (of a target that loads and unloads them), command
+# The kinds: record (a whole recording), everybody (the same with -a), libraries (of a target that loads and unloads them), command
 # (a program that heapbpf runs, through several images), killed (heapbpf dies in the middle), refused
 # (heapbpf says no), capable and incapable (with some capabilities, enough or too few of them). The console, the first serial line, is for people.
 set -u
@@ -83,6 +83,25 @@ case_record() {
 		end_heapbpf INT
 		go
 		wait_target
+	else
+		end_heapbpf INT
+		kill -KILL "$target_pid"
+	fi
+}
+
+# case_everybody TIER TARGET: found by its name among all that allocate; the others are to be ignored.
+case_everybody() {
+	start_target "$2"
+	mkdir prof
+	if start_heapbpf --tier "$1" -a --comm "^$2\$" -r 1 -o prof/; then
+		verified >insns
+		/targets/begin exec /targets/begin return >/dev/null 2>&1
+		go
+		await DONE >truth
+		end_heapbpf INT
+		go
+		wait_target
+		mv prof/*.pb.gz p.pb.gz
 	else
 		end_heapbpf INT
 		kill -KILL "$target_pid"
