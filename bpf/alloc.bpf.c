@@ -26,6 +26,9 @@
 #define WANT_RETURN 0
 #define SKIP_RETURN 1
 
+/* The deepest stack takes no longer; who took longer slept, or others ran instead. */
+#define SAMPLE_NS_MAX (50 * 1000)
+
 /* No larger request succeeds: malloc gets no address above 2^47, not even with 5-level tables. */
 #define SIZE_LIMIT (1ULL << 47)
 
@@ -334,7 +337,7 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 window = current_window();
 	struct call call = {};
-	__u64 args[3], start_ns;
+	__u64 args[3], took_ns;
 	bool sampled;
 	int wants;
 
@@ -377,9 +380,10 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 	if (!sampled && !(call.old && hb_config.track_live &&
 			  account_has(call.old, bpf_get_current_pid_tgid() >> 32)))
 		return SKIP_RETURN;
-	start_ns = bpf_ktime_get_ns();
+	took_ns = bpf_ktime_get_ns();
 	wants = on_taken(ctx, cookie, &call, sampled, window);
-	account_cost(HB_STAT_SAMPLE_NS, bpf_ktime_get_ns() - start_ns);
+	took_ns = bpf_ktime_get_ns() - took_ns;
+	account_cost(HB_STAT_SAMPLE_NS, took_ns < SAMPLE_NS_MAX ? took_ns : SAMPLE_NS_MAX);
 	return wants;
 }
 

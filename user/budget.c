@@ -170,9 +170,6 @@ static void learn_load(struct budget *budget, int64_t now_ns, const struct work_
 		learn(&budget->on_rate,
 		      (load->probe_ns - budget->work.at_since.probe_ns) / (double)budget->seen_ns,
 		      true);
-	if (budget->work.on_cpu_ns > 0)
-		learn(&budget->on_share, fmin(budget->work.on_probe_ns / budget->work.on_cpu_ns, 1),
-		      true);
 }
 
 /* The share of the time that may be recorded by what is known; 1: all of it. */

@@ -46,7 +46,6 @@ struct budget {
 	int64_t total_seen_ns;
 	uint32_t window_cnt; /* windows that were opened */
 	double on_rate;	     /* cost of windows, coming and going included: probe_ns per ns open */
-	double on_share;     /* the same per cpu_ns: what it would cost to record all the time */
 	double cpu_rate;     /* cpu_ns per nanosecond, of targets that are hardly probed */
 	struct work work;    /* of all targets */
 	uint64_t random;     /* state of the generator */

@@ -225,6 +225,12 @@ void join_announced(struct session *session, const struct hb_event *event)
 
 	if (is_known(session, tgid))
 		return;
+	/* Most that are met are none of those, and to open them all takes its time. */
+	if (session->everybody && !did_fit(session, event) &&
+	    !selection_takes(&session->opts->selection, tgid)) {
+		pass_over(session, event);
+		return;
+	}
 	err = open_announced(session, event, &target);
 	if ((err || !target->exited) && !was_chosen(session, event)) {
 		pass_over(session, event);

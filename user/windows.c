@@ -61,7 +61,9 @@ static void learn_cost(struct windows *windows)
 
 	if (!is_costed(windows) || cost->emulated_ns <= 0)
 		return;
-	by = (1 + loader_hit_ns(windows->session->loader) / cost->emulated_ns) / 2;
+	by = loader_hit_ns(windows->session->loader) / cost->emulated_ns;
+	/* One measurement may have met something else. */
+	by = (1 + fmin(by, 2)) / 2;
 	cost->emulated_ns *= by;
 	cost->stepped_ns *= by;
 	cost->return_ns *= by;
@@ -363,9 +365,9 @@ struct profile_coverage windows_coverage(const struct windows *windows, const st
 {
 	const struct budget *budget = &windows->budget;
 	uint32_t share = windows->session->opts->share;
-	double probed_share = target && has_own_figures(windows, target)
-				      ? work_probed_share(&target->work)
-				      : budget->on_share;
+	const struct work *work =
+		target && has_own_figures(windows, target) ? &target->work : &budget->work;
+	double probed_share = work_probed_share(work);
 
 	if (!budget->is_partial)
 		return (struct profile_coverage){.share = share};

@@ -106,16 +106,17 @@ test_number_again() {
 	exact_of "$first"
 }
 
-# Programs that end at once, and are not even chosen, cost what they are hit; what they use counts, too.
+# Programs that end at once, and are not even chosen, cost what they are hit; what they use counts, too:
+# else the cost would be all of it. Half of them hardly allocate.
 test_budget_beside_short_programs() {
 	local counted made storm
 
 	mkdir prof
 	target paced
-	setsid bash -c 'while :; do bash -c "x=(x{1..2000})"; done' &
+	setsid bash -c 'while :; do bash -c "x=(x{1..500})"; sha512sum /bin/bash; done' >sums &
 	storm=$!
 	pids+=("$storm")
-	heapbpf_start -a --comm '^paced$' -t allocs -r 16K --max-overhead 10 -o prof/
+	heapbpf_start -a --comm '^paced$' -t allocs --max-overhead 10 -o prof/
 	before_others "$target_pid"
 	before_others "$heapbpf_pid"
 	target_go
@@ -128,8 +129,8 @@ test_budget_beside_short_programs() {
 	says '^recorded: .* all of it would have cost [0-9]{1,2}%' cat out
 	made=$(awk '$1 == "TICKS" { print 100 * $2 }' ticks)
 	counted=$(reader total "prof/heapbpf.paced.$target_pid.pb.gz" alloc_objects)
-	# The others are slowed to a fraction, which is no business of this one's.
-	((counted > made * 60 / 100 && counted < made * 160 / 100)) ||
+	# The others are slowed to a fraction, which is no business of this one's; windows are few and short.
+	((counted > made * 40 / 100 && counted < made * 250 / 100)) ||
 		fail "$counted allocations by the profile, $made by the target"
 	target_end
 }
