@@ -74,7 +74,7 @@ test_each_by_its_own() {
 	target bench_work tight 60
 	target_go
 	mkdir prof
-	heapbpf_start --max-overhead 10 -r 4096 -t allocs -p "$paced,$target_pid" -d 6s -o prof/
+	heapbpf_start --max-overhead 10 -t allocs -p "$paced,$target_pid" -d 6s -o prof/
 	heapbpf_wait
 	whole
 	target_in=$first_in target_out=$first_out
@@ -83,7 +83,7 @@ test_each_by_its_own() {
 	read -r _ all _ < <(windows "prof/heapbpf.paced.$paced.pb.gz") || fail "it was recorded as a whole"
 	calls=$(reader total "prof/heapbpf.paced.$paced.pb.gz" alloc_objects)
 	truth=$(paced_calls "$all" <truth)
-	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.75 && a < b * 1.33) }' ||
+	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.6 && a < b * 1.8) }' ||
 		fail "$calls allocations by the profile, $truth by the target"
 	says '^allocated: scaled from the windows to the whole time; probes slow the processes a lot' \
 		reader comments prof/heapbpf.bench_work.*.pb.gz
