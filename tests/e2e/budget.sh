@@ -3,6 +3,7 @@
 #
 # --max-overhead: what is recorded in windows says so, and is still true.
 # time limit: 480 s
+# alone: what others do moves the work of a target in and out of the windows
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
