@@ -26,11 +26,16 @@
 #define BURST_TURN_NS 10000000000LL
 #define BURST_TURNS   3
 
+/* Looks at what a hit costs that the median is taken of. */
+#define COST_LOOKS 9
+
 struct windows {
 	struct session *session;
 	struct budget budget;
-	double spent_ns;		   /* that probes took until the last look */
-	struct hit_cost cost;		   /* as it was in the last windows */
+	double spent_ns;	   /* that probes took until the last look */
+	struct hit_cost cost;	   /* as it was in the last windows */
+	double dearer[COST_LOOKS]; /* the last looks at it, by what it was at the start */
+	unsigned look_cnt;
 	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
 	double part;			   /* of the processes are recorded now; 1: all */
 	uint64_t random;		   /* state of the generator, for turns */
@@ -50,23 +55,36 @@ static bool is_costed(const struct windows *windows)
 	return !isinf(windows->budget.limit) || windows->session->opts->share;
 }
 
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
 /*
- * Measures what a hit costs while a window is open; half of the estimate is what was known, since a
- * measurement is short.
+ * Measures what a hit costs while a window is open. What counts is the median of the last looks:
+ * one is short, and may meet cold caches or something else.
  */
 static void learn_cost(struct windows *windows)
 {
-	struct hit_cost *cost = &windows->cost;
-	double by;
+	const struct hit_cost *first = &windows->session->cost;
+	double sorted[COST_LOOKS], dearer;
+	unsigned cnt;
 
-	if (!is_costed(windows) || cost->emulated_ns <= 0)
+	if (!is_costed(windows) || first->emulated_ns <= 0)
 		return;
-	by = loader_hit_ns(windows->session->loader) / cost->emulated_ns;
-	/* One measurement may have met something else. */
-	by = (1 + fmin(by, 2)) / 2;
-	cost->emulated_ns *= by;
-	cost->stepped_ns *= by;
-	cost->return_ns *= by;
+	windows->dearer[windows->look_cnt++ % COST_LOOKS] =
+		loader_hit_ns(windows->session->loader) / first->emulated_ns;
+	cnt = windows->look_cnt < COST_LOOKS ? windows->look_cnt : COST_LOOKS;
+	memcpy(sorted, windows->dearer, sizeof(sorted));
+	qsort(sorted, cnt, sizeof(sorted[0]), compare);
+	dearer = sorted[cnt / 2];
+	windows->cost = (struct hit_cost){
+		.emulated_ns = dearer * first->emulated_ns,
+		.stepped_ns = dearer * first->stepped_ns,
+		.return_ns = dearer * first->return_ns,
+	};
 }
 
 /* What one of the targets used, and the probes of that; with a window open, it was in there. */
@@ -323,6 +341,8 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 		return log_fail(ENOMEM, "cannot record");
 	windows->session = session;
 	windows->cost = session->cost;
+	/* The first look was at the start. */
+	windows->dearer[windows->look_cnt++] = 1;
 	windows->part = 1;
 	if (getrandom(&opts.seed, sizeof(opts.seed), 0) != sizeof(opts.seed))
 		return log_fail(errno, "cannot get random bytes");
