@@ -139,10 +139,14 @@ static struct heap *heap_of(pid_t tgid, uint32_t epoch, double *coverage, void *
 	return target ? target->heap : NULL;
 }
 
-/* Are the figures of its own known, for all of the period? What it did at its end is not. */
+/*
+ * Are the figures of its own known? Of one that has ended they are up to the last window; if it
+ * never was in one, it has none.
+ */
 static bool has_own_figures(const struct windows *windows, const struct target *target)
 {
-	return windows->session->counts_each && target->work.begun && !target->exited;
+	return windows->session->counts_each && target->work.begun &&
+	       (!target->exited || target->work.on_probe_ns > 0);
 }
 
 /*
