@@ -449,13 +449,16 @@ int BPF_PROG(hb_exit, struct task_struct *task)
 	struct hb_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 
 	/* `live` counts threads and was decremented before the tracepoint: 0 at the last one. */
-	if (!proc || BPF_CORE_READ(task, signal, live.counter) > 0)
+	if (BPF_CORE_READ(task, signal, live.counter) > 0)
+		return 0;
+	/* Also of one that there was no room to follow. */
+	if (hb_config.count_each)
+		account_forget_costs(tgid);
+	if (!proc)
 		return 0;
 	if (proc->told == 1)
 		send(HB_EVENT_EXIT, tgid, proc->epoch, 0);
 	forget_child(task, tgid);
-	if (hb_config.count_each)
-		account_forget_costs(tgid);
 	bpf_map_delete_elem(&procs, &tgid);
 	bpf_map_delete_elem(&holds, &tgid);
 	return 0;
