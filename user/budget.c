@@ -68,6 +68,11 @@ void budget_start(struct budget *budget, const struct budget_opts *opts, int64_t
 	budget->window_ns = budget->length_ns;
 }
 
+bool budget_is_over(const struct budget *budget, int64_t now_ns)
+{
+	return budget->end_ns && now_ns >= budget->end_ns;
+}
+
 static bool is_whole(const struct budget *budget)
 {
 	return budget->window_ns >= budget->length_ns;
@@ -94,7 +99,7 @@ int64_t budget_next_ns(const struct budget *budget)
 	};
 	int64_t next_ns = budget->length_ns, at_ns = budget->step_ns - budget->period_ns;
 
-	if (is_endless(budget))
+	if (is_endless(budget) || budget_is_over(budget, budget->step_ns))
 		return INT64_MAX;
 	for (int i = 0; i < 4 && !is_whole(budget); i++)
 		if (borders[i] > at_ns && borders[i] < next_ns)
@@ -310,6 +315,8 @@ struct budget_step budget_step(struct budget *budget, int64_t now_ns, const stru
 		step.open = !budget->opened_ns;
 		return step;
 	}
+	if (budget_is_over(budget, now_ns))
+		return step;
 	if (now_ns - budget->period_ns >= budget->length_ns)
 		turn(budget, now_ns, load, &step);
 	else if (budget->bursts && budget->opened_ns && !is_whole(budget))
@@ -335,7 +342,8 @@ static int64_t planned_before(const struct budget *budget, int64_t at_ns)
 struct work_period budget_finish(const struct budget *budget, int64_t now_ns)
 {
 	int64_t elapsed_ns = now_ns - budget->period_ns, planned_ns;
-	double part;
+	/* Nothing is planned for what comes after the period, as it does if we are late. */
+	double inside_ns = fmin((double)elapsed_ns, (double)budget->length_ns), part;
 
 	if (is_endless(budget) || elapsed_ns <= 0 ||
 	    (is_whole(budget) && !budget->turn_ns && budget->since_ns == budget->period_ns))
@@ -349,8 +357,8 @@ struct work_period budget_finish(const struct budget *budget, int64_t now_ns)
 		return (struct work_period){.part = 0};
 	part = (double)budget->window_ns / (double)budget->length_ns * budget->part_ns /
 	       (double)planned_ns;
-	/* Of the periods before, in which nothing was seen, too. */
-	part *= (double)elapsed_ns / (double)(now_ns - budget->since_ns);
+	/* Of the periods before, in which nothing was seen, and of the time after, too. */
+	part *= inside_ns / (double)(now_ns - budget->since_ns);
 	return period_of(budget, part, now_ns);
 }
 

@@ -81,6 +81,12 @@ int64_t budget_next_ns(const struct budget *budget);
 /* The step that is due at `now`. Windows that it says to open or close must be reported. */
 struct budget_step budget_step(struct budget *budget, int64_t now_ns, const struct work_load *load);
 
+/*
+ * The end that was known has come: no window begins any more, not even one whose probes were still
+ * on their way.
+ */
+bool budget_is_over(const struct budget *budget, int64_t now_ns);
+
 /* The window is open since `now`, for `part` (above 0, at most 1) of the processes. */
 void budget_opened(struct budget *budget, int64_t now_ns, const struct work_load *load,
 		   double part);

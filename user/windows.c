@@ -152,15 +152,18 @@ static bool has_own_figures(const struct windows *windows, const struct target *
 /*
  * Collects what was seen in a period, which was `coverage` of the work of all. 0 or -errno, logged.
  */
-static int settle(struct windows *windows, const struct work_period *period, double coverage)
+static int settle(struct windows *windows, const struct work_period *of_all, double coverage)
 {
 	struct session *session = windows->session;
+	struct work_period period = *of_all;
 
+	for (size_t i = 0; i < session->targets.cnt; i++)
+		period.dearer = fmax(period.dearer, work_dearer(&session->targets.all[i]->work));
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
 
 		target->coverage = has_own_figures(windows, target)
-					   ? work_seen(&target->work, period, &target->load)
+					   ? work_seen(&target->work, &period, &target->load)
 					   : coverage;
 	}
 	return loader_settle(session->loader, heap_of, &session->targets);
@@ -224,7 +227,7 @@ static int open_window(struct windows *windows)
 	struct work_load load;
 	int err = arm(windows);
 
-	if (err)
+	if (err || budget_is_over(&windows->budget, clock_ns(CLOCK_MONOTONIC)))
 		return err;
 	read_load(windows, &load);
 	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);

@@ -14,9 +14,39 @@
  */
 #define OWN_MIN 0.02
 
+/* So much of what is known of the speed is kept from one period to the next. */
+#define PAST 0.75
+
+/* Less processor time than this tells nothing of the cost; and costs are not more wrong than that.
+ */
+#define DEARER_CPU_NS 5e6
+#define DEARER_MAX    3
+
+/* No period is slowed so many times more, or less, than those around it. */
+#define UNUSUAL 1.5
+
+/* What is read at the borders of a window is not read in one moment: so much of it may be outside.
+ */
+#define BORDER_NS 1e6
+
+/* Earlier periods count less, but do. */
+static struct work_speed sum_of(const struct work *work)
+{
+	const struct work_speed *past = &work->past, *last = &work->last;
+
+	return (struct work_speed){
+		.cpu_ns = PAST * past->cpu_ns + last->cpu_ns,
+		.own_ns = PAST * past->own_ns + last->own_ns,
+		.alike_ns = PAST * past->alike_ns + last->alike_ns,
+		.unsure_ns = PAST * past->unsure_ns + last->unsure_ns,
+	};
+}
+
 void work_begin(struct work *work, const struct work_load *load)
 {
 	work->begun = true;
+	work->past = sum_of(work);
+	work->last = (struct work_speed){0};
 	work->at_since = *load;
 	work->on_probe_ns = work->on_cpu_ns = 0;
 }
@@ -38,34 +68,61 @@ void work_note(struct work *work, const struct work_load *load)
 	work->at_open = *load;
 }
 
-double work_seen(const struct work *work, const struct work_period *period,
-		 const struct work_load *load)
+/* What the period, which ends now, tells of the speed; nothing if it has no outside, or too little.
+ */
+static struct work_speed speed_of(const struct work *work, const struct work_period *period,
+				  const struct work_load *load)
 {
-	double own_ns = work->on_cpu_ns - work->on_probe_ns, part = period->part, speed = 1;
+	double dearer = fmax(period->dearer, 1);
+	double on_probe_ns = work->on_probe_ns / dearer;
+	double own_ns = work->on_cpu_ns - on_probe_ns;
 	/* Probes that are still coming, or not gone yet, cost something outside, too. */
 	double outside_own_ns = load->cpu_ns - work->at_since.cpu_ns - own_ns -
-				(load->probe_ns - work->at_since.probe_ns);
+				(load->probe_ns - work->at_since.probe_ns) / dearer;
+
+	/* Nothing can be told of less than a tick of the processor time clock, or if it lacks some.
+	 */
+	if (on_probe_ns <= 0 || on_probe_ns > (1 + 2 * COST_ERROR) * work->on_cpu_ns ||
+	    outside_own_ns <= 0 || period->outside_ns <= 0)
+		return (struct work_speed){0};
+	return (struct work_speed){
+		.cpu_ns = work->on_cpu_ns,
+		.own_ns = own_ns,
+		.alike_ns = outside_own_ns / period->outside_ns * period->inside_ns,
+		.unsure_ns = COST_ERROR * on_probe_ns + BORDER_NS,
+	};
+}
+
+/* Own work in windows, as a part of what it were if they had worked as outside; at most 1. */
+static double slowed(const struct work_speed *speed)
+{
+	/* As much as outside, for all that is known: the process waits at times. */
+	if (fabs(speed->own_ns - speed->alike_ns) <= speed->unsure_ns)
+		return 1;
+	return fmin(
+		fmax(speed->own_ns / speed->alike_ns, fmax(speed->own_ns / speed->cpu_ns, OWN_MIN)),
+		1);
+}
+
+double work_seen(struct work *work, const struct work_period *period, const struct work_load *load)
+{
+	struct work_speed sum;
+	double part = period->part, usual, speed;
 
 	if (part <= 0 || part >= 1 || period->inside_ns <= 0)
 		return part;
-	/*
-	 * Nothing can be told of less than a tick of the processor time clock, or if it lacks some.
-	 */
-	if (work->on_probe_ns <= 0 || work->on_probe_ns > (1 + 2 * COST_ERROR) * work->on_cpu_ns)
-		return part;
-	if (outside_own_ns > 0 && period->outside_ns > 0) {
-		double alike_ns = outside_own_ns / period->outside_ns * period->inside_ns;
-
-		/*
-		 * As much as outside, for all that is known of the cost: the target waits at times.
-		 */
-		if (fabs(own_ns - alike_ns) <= COST_ERROR * work->on_probe_ns)
-			return part;
-		speed = own_ns / alike_ns;
-	}
-	speed = fmax(speed, fmax(own_ns / work->on_cpu_ns, OWN_MIN));
-	speed = fmin(speed, 1);
+	work->last = speed_of(work, period, load);
+	sum = sum_of(work);
+	usual = slowed(&sum);
+	speed = fmin(fmax(slowed(&work->last), usual / UNUSUAL), usual * UNUSUAL);
 	return part * speed / (part * speed + 1 - part);
+}
+
+double work_dearer(const struct work *work)
+{
+	if (work->on_cpu_ns < DEARER_CPU_NS)
+		return 1;
+	return fmin(fmax(work->on_probe_ns / work->on_cpu_ns, 1), DEARER_MAX);
 }
 
 double work_probed_share(const struct work *work)

@@ -23,11 +23,19 @@ struct work_load {
 	double probed_cpu_ns;
 };
 
+/* What was done in windows, compared with the time outside. */
+struct work_speed {
+	double cpu_ns, own_ns; /* in windows, of those that were probed */
+	double alike_ns;       /* that own_ns were if they had worked as outside */
+	double unsure_ns;      /* by so much own_ns may be wrong */
+};
+
 /* The work of a process, or of several in all. Zeroed, no period has begun. */
 struct work {
 	bool begun;
 	struct work_load at_since, at_open; /* when the period began; what is noted up to */
 	double on_probe_ns, on_cpu_ns;	    /* in windows of those that were probed, since then */
+	struct work_speed past, last;	    /* of earlier periods, the older the less; of this */
 	double all_probe_ns, all_cpu_ns;    /* the same in all periods */
 };
 
@@ -36,6 +44,7 @@ struct work_period {
 	double part;	   /* the share that was seen of all processes' time; 1: all, 0: nothing */
 	double inside_ns;  /* that windows were open, times the part of the processes in each */
 	double outside_ns; /* the rest */
+	double dearer;	   /* a hit was counted as so many times what it can have cost; 0: as one */
 };
 
 /* A period begins. */
@@ -48,12 +57,18 @@ void work_opened(struct work *work, const struct work_load *load);
 void work_note(struct work *work, const struct work_load *load);
 
 /*
+ * Probes cannot take more than the time of the process that they are in: by what factor, at least
+ * 1, a hit must have been counted as too dear in the period. What one process that is hit all the
+ * time tells, the others that are probed on the same machine at the same time can use.
+ */
+double work_dearer(const struct work *work);
+
+/*
  * The share of the work in the period, which ends now, that was seen: of all processes in all of
  * the time. How fast they worked inside, compared with outside, is due to the probes as far as they
  * can explain it, and no further: a load that changes by itself makes the same difference.
  */
-double work_seen(const struct work *work, const struct work_period *period,
-		 const struct work_load *load);
+double work_seen(struct work *work, const struct work_period *period, const struct work_load *load);
 
 /* The share of the processor time that probes took in windows, 0..1. */
 double work_probed_share(const struct work *work);

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "cleanup.h"
+#include "xorshift.h"
 
 #include <math.h>
 
@@ -60,20 +61,6 @@ struct outcome {
 	int windows;
 };
 
-/*
- * A millisecond of a target that is `busy` all the time, or else has so much to do each
- * millisecond: its calls, given the rate per nanosecond of own work, which goes to *own_ns.
- */
-static double live(rate_fn *rate, bool busy, double seconds, bool probed, double *own_ns)
-{
-	double per_ns = rate(seconds);
-
-	*own_ns = busy ? MS : 0.3 * MS;
-	if (busy && probed)
-		*own_ns = MS / (1 + per_ns * COST_NS);
-	return per_ns * *own_ns;
-}
-
 /* How a recording is made. */
 struct setup {
 	double limit;
@@ -83,7 +70,32 @@ struct setup {
 	int64_t turn_ns;
 	double part;	   /* of the processes, all alike, are recorded at a time; 0: all */
 	double cost_error; /* the cost of a hit is believed to be larger by so much of it */
+	bool noisy;	   /* the machine changes its speed, and is late at times */
 };
+
+/* The speed of a noisy machine at a time: each tenth of a second another one, 0.5 to 1.3. */
+static double speed_at(const struct setup *setup, double seconds)
+{
+	uint64_t state = (uint64_t)(seconds * 10) * 0x9e3779b97f4a7c15ULL ^ (setup->seed | 1);
+
+	xorshift_next(&state);
+	return setup->noisy ? 0.5 + 0.8 * (double)xorshift_next(&state) * 0x1p-53 : 1;
+}
+
+/*
+ * A millisecond of a target that is `busy` all the time, or else has so much to do each
+ * millisecond: its calls, given the rate per nanosecond of own work, which goes to *own_ns.
+ */
+static double live(rate_fn *rate, const struct setup *setup, double seconds, bool probed,
+		   double *own_ns)
+{
+	double per_ns = rate(seconds), speed = speed_at(setup, seconds);
+
+	*own_ns = 0.3 * MS / speed;
+	if (setup->busy)
+		*own_ns = MS / (1 + (probed ? per_ns * COST_NS * speed : 0));
+	return per_ns * *own_ns * speed;
+}
 
 /*
  * A millisecond of all processes, of which `part` are probed; what that comes to is added to *out
@@ -94,8 +106,8 @@ static double live_all(rate_fn *rate, const struct setup *setup, double seconds,
 {
 	double own_ns, probed_ns, calls, probed_calls;
 
-	calls = (1 - part) * live(rate, setup->busy, seconds, false, &own_ns);
-	probed_calls = part * live(rate, setup->busy, seconds, true, &probed_ns);
+	calls = (1 - part) * live(rate, setup, seconds, false, &own_ns);
+	probed_calls = part * live(rate, setup, seconds, true, &probed_ns);
 	probed_ns = part * probed_ns + probed_calls * COST_NS;
 	out->calls += calls + probed_calls;
 	load->cpu_ns += (1 - part) * own_ns + probed_ns;
@@ -104,10 +116,19 @@ static double live_all(rate_fn *rate, const struct setup *setup, double seconds,
 	return probed_calls;
 }
 
+/* How many milliseconds probes take to come at a time. */
+static int delay_of(const struct setup *setup, int64_t now_ns)
+{
+	uint64_t state = (uint64_t)now_ns * 0x9e3779b97f4a7c15ULL ^ (setup->seed | 1);
+
+	xorshift_next(&state);
+	return setup->delay_ms + (setup->noisy && xorshift_next(&state) % 4 == 0 ? 80 : 0);
+}
+
 /* The caller of budget. */
 static struct outcome record(rate_fn *rate, const struct setup *setup)
 {
-	int64_t start = 5 * SECOND, end = start + setup->seconds * SECOND;
+	int64_t start = 5 * SECOND, end = start + setup->seconds * SECOND, now;
 	double raw = 0, opened_s = 0, coverage, part = setup->part > 0 ? setup->part : 1;
 	struct outcome out = {0};
 	struct work_load load = {0};
@@ -122,11 +143,11 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	};
 	int open_in = -1;
 
-	live(rate, setup->busy, 0, false, &opts.cpu_rate);
+	live(rate, setup, 0, false, &opts.cpu_rate);
 	opts.cpu_rate /= MS;
 	budget_start(&budget, &opts, start);
-	for (int64_t now = start; now < end; now += MS) {
-		/* Who puts probes in does nothing else. */
+	/* Who puts probes in does nothing else, even if the time is over. */
+	for (now = start; now < end || (setup->known_end && open_in >= 0); now += MS) {
 		if (open_in < 0 && (now >= budget_next_ns(&budget) || now == start)) {
 			struct budget_step step = budget_step(&budget, now, &load);
 
@@ -142,9 +163,9 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 				raw = 0;
 			}
 			if (step.open)
-				open_in = now == start ? 0 : setup->delay_ms;
+				open_in = now == start ? 0 : delay_of(setup, now);
 		}
-		if (open_in >= 0 && open_in-- == 0) {
+		if (open_in >= 0 && open_in-- == 0 && !budget_is_over(&budget, now)) {
 			budget_opened(&budget, now, &load, part);
 			opened_s = now / 1e9;
 		}
@@ -152,10 +173,10 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 				&load);
 	}
 	if (budget.opened_ns) {
-		budget_closed(&budget, end, &load);
-		out.longest_s = fmax(out.longest_s, end / 1e9 - opened_s);
+		budget_closed(&budget, now, &load);
+		out.longest_s = fmax(out.longest_s, now / 1e9 - opened_s);
 	}
-	period = budget_finish(&budget, end);
+	period = budget_finish(&budget, now);
 	coverage = work_seen(&budget.work, &period, &load);
 	if (raw > 0)
 		out.counted += raw / coverage;
@@ -369,6 +390,36 @@ TEST(a_cost_that_is_about_known)
 		setup.turn_ns = way & 2 ? SECOND : 0;
 		mean = mean_of(steady_rate, setup, &spread);
 		CHECK(fabs(mean - 1) <= 0.02);
+	}
+}
+
+/*
+ * On a machine that changes its speed and is late at times, the worst of many recordings is still
+ * about right: no single window decides how much a process was slowed.
+ */
+TEST(a_noisy_machine)
+{
+	for (int way = 0; way < 8; way++) {
+		struct setup setup = {.limit = 0.1,
+				      .known_end = way & 1,
+				      .busy = way & 2,
+				      .noisy = true,
+				      .seconds = 6};
+		double least = 1, most = 1, mean = 0;
+		int runs = 1000;
+
+		for (int i = 0; i < runs; i++) {
+			struct outcome out;
+
+			setup.seed = 0x9e3779b97f4a7c15ULL * (i + 1);
+			setup.cost_error = way & 4 ? 0.3 * ((i % 11) / 5.0 - 1) : 0;
+			out = record(steady_rate, &setup);
+			mean += out.counted / out.calls / runs;
+			least = fmin(least, out.counted / out.calls);
+			most = fmax(most, out.counted / out.calls);
+		}
+		CHECK(least > 0.6 && most < 1.9);
+		CHECK(fabs(mean - 1) <= 0.15);
 	}
 }
 

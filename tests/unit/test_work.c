@@ -71,6 +71,65 @@ TEST(processes_differ)
 	CHECK(both < waits * 0.7);
 }
 
+/* A period like seen()'s, with more of it behind. */
+static double seen_next(struct work *work, struct work_load *load, double inside_ms,
+			double probe_ms, double outside_ms, double dearer)
+{
+	struct work_period period = tenth;
+
+	period.dearer = dearer;
+	work_begin(work, load);
+	load->cpu_ns += outside_ms * MS;
+	load->probed_cpu_ns = load->cpu_ns;
+	work_opened(work, load);
+	load->cpu_ns += inside_ms * MS;
+	load->probed_cpu_ns = load->cpu_ns;
+	load->probe_ns += probe_ms * MS;
+	work_note(work, load);
+	return work_seen(work, &period, load);
+}
+
+/* One window among many in which the machine did something else does not decide. */
+TEST(one_wild_window)
+{
+	struct work_load load = {0};
+	struct work work = {0};
+
+	for (int i = 0; i < 4; i++)
+		CHECK(is_near(seen_next(&work, &load, 18, 8, 90, 0), 0.1));
+	CHECK(seen_next(&work, &load, 9, 8.9, 90, 0) > 0.045);
+	CHECK(is_near(seen_next(&work, &load, 18, 8, 90, 0), 0.1));
+}
+
+/* Nor does a window that is hardly longer than it takes to read its borders. */
+TEST(one_short_window)
+{
+	CHECK(is_near(seen(1.5, 1.4, 10), 0.1));
+}
+
+/*
+ * A hit is believed to cost half as much again. Of one that waits that leaves too little to be told
+ * from one that was slowed; another one, which does nothing but being hit, tells how much it was.
+ */
+TEST(one_process_tells_the_cost_for_another)
+{
+	struct work_load busy_load = {0}, load = {0};
+	struct work busy = {0}, work = {0};
+	double dearer;
+
+	seen_next(&busy, &busy_load, 100, 147, 900, 0);
+	dearer = work_dearer(&busy);
+	CHECK(is_near(dearer, 1.47));
+	CHECK(seen_next(&work, &load, 20, 15, 90, 0) < 0.08);
+	work = (struct work){0};
+	load = (struct work_load){0};
+	CHECK(is_near(seen_next(&work, &load, 20, 15, 90, dearer), 0.1));
+	CHECK_EQ(work_dearer(&work), 1);
+	/* A hit or two, and a clock that stands still, tell nothing. */
+	seen_next(&work, &load, 0.1, 3, 90, 0);
+	CHECK_EQ(work_dearer(&work), 1);
+}
+
 TEST(periods_that_were_seen_whole_or_not_at_all)
 {
 	struct work_load load = {.probe_ns = 50 * MS, .cpu_ns = 60 * MS, .probed_cpu_ns = 60 * MS};
