@@ -83,62 +83,11 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_COOKIE_FORWARDS 0x80
 
 /*
- * Limits: PCs of a stack, functions of an allocator, size classes of the sampler.
+ * Limits: PCs of a stack, functions of an allocator.
  */
 #define HB_STACK_MAX   512
 #define HB_WRAPPER_MAX 64
 #define HB_FORWARD_MAX 32
-#define HB_CLASS_CNT   1024
-
-/*
- * Size classes of the sampler: below 2^HB_CLASS_BITS a class per size, above it 2^HB_CLASS_BITS
- * classes per power of two. A class of 2^shift sizes begins at
- *   ((class mod 2^HB_CLASS_BITS) + 2^HB_CLASS_BITS) << shift.
- */
-#define HB_CLASS_BITS 4
-
-/*
- * The position of the highest bit of `value` (1 or more), by counting the ones once it is spread
- * over all bits below: BPF has no such instruction, and a search has branches, each of which the
- * verifier would follow with all that comes after it.
- */
-HB_INLINE __u32 hb_log2(__u64 value)
-{
-	for (__u32 spread = 1; spread < 64; spread *= 2)
-		value |= value >> spread;
-	return __builtin_popcountll(value) - 1;
-}
-
-/*
- * The number that a random 32-bit number must stay below for an allocation of `size` bytes to be
- * sampled, so that its probability is this / 2^32. `table` holds it for the first size of each
- * class; in between it is interpolated. BPF draws against it and user space divides by it, so the
- * estimate is unbiased whatever the resolution; how near it is to the law matters to those who
- * scale a text profile by the law itself.
- */
-HB_INLINE __u64 hb_threshold(const volatile __u64 *table, __u64 size)
-{
-	__u32 steps = 1 << HB_CLASS_BITS, shift, class;
-	__u64 low, high, rest;
-
-	/* The masks change nothing (asserted below); they show the verifier the bound. */
-	if (size < steps)
-		return table[size & (HB_CLASS_CNT - 1)];
-	shift = hb_log2(size) - HB_CLASS_BITS;
-	class = ((shift + 1) << HB_CLASS_BITS) + ((__u32)(size >> shift) & (steps - 1));
-	low = table[class & (HB_CLASS_CNT - 1)];
-	high = table[(class + 1) & (HB_CLASS_CNT - 1)];
-	rest = size & ((1ULL << shift) - 1);
-	/* Keeps the product within 64 bits; 2^20 parts of a class are enough. */
-	if (shift > 20) {
-		rest >>= shift - 20;
-		shift = 20;
-	}
-	return low + ((high - low) * rest >> shift);
-}
-_Static_assert(HB_CLASS_CNT > ((64 - HB_CLASS_BITS + 1) << HB_CLASS_BITS),
-	       "every 64-bit size has a class, and the last one a successor");
-_Static_assert((HB_CLASS_CNT & (HB_CLASS_CNT - 1)) == 0, "the class index is masked in BPF");
 
 /*
  * All knobs, written once by loader before load; read-only in BPF.
@@ -235,15 +184,36 @@ _Static_assert(HB_STAT_SAMPLE_NS == HB_COST_CNT - 1, "what probes cost comes fir
 #define HB_COUNTER_CNT (HB_LOSS_CNT + HB_STAT_CNT)
 
 /*
- * The counters of a CPU, in the mapped .bss (`hb_counters`, HB_COUNTERS_CNT of them): a count costs
- * no call and no look-up there, and user space reads without system calls. CPUs whose numbers are
- * equal modulo HB_COUNTERS_CNT share one. Updated atomically; a sum over all is what counts.
+ * The counters of a CPU (HB_COUNTERS_CNT of them): a count costs no call and no look-up in the
+ * mapped .bss, and user space reads without system calls. CPUs whose numbers are equal modulo
+ * HB_COUNTERS_CNT share one. Updated atomically; a sum over all is what counts.
  */
 #define HB_COUNTERS_CNT 256
 struct hb_counters {
 	__u64 n[HB_COUNTER_CNT];
 } __attribute__((aligned(64))); /* a cache line belongs to one CPU */
 _Static_assert((HB_COUNTERS_CNT & (HB_COUNTERS_CNT - 1)) == 0, "the CPU is masked in BPF");
+
+/*
+ * What every hit reads and writes, side by side at the start of the mapped .bss (`hb_hot`), on a
+ * page or two: each further page costs a busy program, whose own work has filled the TLB, another
+ * walk of the page tables, and in a virtual machine a walk of two.
+ */
+struct hb_hot {
+	/*
+	 * The number of the recording window, 0 between them; set by user space while every probe
+	 * is in place. Probes come and go one by one: without this an allocation that was seen
+	 * could have its free missed, or the other way round. What happens while it is 0, or began
+	 * in another window, did not happen.
+	 */
+	__u32 window;
+	__u32 knobs;	/* HB_HOT_* */
+	__u64 per_byte; /* for hb_takes() (draw.h); at most 2^32 + 2 */
+	struct hb_counters counters[HB_COUNTERS_CNT];
+};
+
+#define HB_HOT_TRACKS  0x1 /* hb_config.track_live */
+#define HB_HOT_UNUSUAL 0x2 /* other knobs of hb_config than that matter to a hit */
 
 /*
  * Map `procs`: HASH tgid (u32) -> hb_proc. Present for each followed process, from when it joined

@@ -2,14 +2,14 @@
 /*
  * In: sampled allocations and frees that are decided and have their stack id. Out: the maps that
  * user space reads at the end: `sites` (counts per process, stack and size), `live` (sampled
- * objects not freed yet), `hb_counters` (every loss and statistic).
+ * objects not freed yet), the counters in `hb_hot` (every loss and statistic).
  *
  * Knows nothing of registers, allocators or stacks. Counters at a site only grow, so a reader that
  * comes while they change sees a state that was true at some moment for each of them.
  */
 #include "rooms.bpf.h"
 
-struct hb_counters hb_counters[HB_COUNTERS_CNT];
+struct hb_hot hb_hot;
 
 /* Sized by loader. Not preallocated: an idle process should cost no memory. */
 struct {

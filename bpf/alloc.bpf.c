@@ -32,17 +32,9 @@
 /* No larger request succeeds: malloc gets no address above 2^47, not even with 5-level tables. */
 #define SIZE_LIMIT (1ULL << 47)
 
-/*
- * The number of the recording window, 0 between them; set by user space, through the mapped .bss,
- * while every probe is in place. Probes come and go one by one: without this an allocation that was
- * seen could have its free missed, or the other way round. What happens while it is 0, or began in
- * another window, did not happen.
- */
-__u32 hb_window;
-
 static __always_inline __u32 current_window(void)
 {
-	return *(volatile __u32 *)&hb_window;
+	return *(volatile __u32 *)&hb_hot.window;
 }
 
 /* A call as its arguments describe it. */
@@ -176,15 +168,15 @@ static __always_inline void on_free(struct pt_regs *ctx, __u64 cookie, __u64 add
 {
 	__u64 ra_at = PT_REGS_SP(ctx) + HB_COOKIE_SP_BYTES(cookie), ra;
 
-	if (!addr || !hb_config.track_live)
+	if (!addr || !(hb_hot.knobs & HB_HOT_TRACKS))
 		return;
 	/* Only exact runs can tell what is unknown; there, who does the work speaks. */
-	if (hb_config.exact && goes_on(ctx, cookie))
+	if (hb_is_unusual() && hb_config.exact && goes_on(ctx, cookie))
 		return;
 	if (account_free(addr, bpf_get_current_pid_tgid() >> 32))
 		return;
 	/* An allocator's own free of a block that was taken out before. */
-	if (hb_config.exact && hb_read_word(ra_at, &ra) &&
+	if (hb_is_unusual() && hb_config.exact && hb_read_word(ra_at, &ra) &&
 	    wrappers_have_called(PT_REGS_IP(ctx), cookie, ra_at, ra))
 		return;
 	hb_stat_add(HB_STAT_UNKNOWN_FREES, 1);
@@ -348,13 +340,14 @@ static __always_inline int on_entry(struct pt_regs *ctx)
 		return SKIP_RETURN;
 	}
 	/* Our own allocator is probed with all others. */
-	if (hb_config.follow & HB_FOLLOW_EVERYBODY && is_self(cookie))
+	if (hb_is_unusual() && hb_config.follow & HB_FOLLOW_EVERYBODY && is_self(cookie))
 		return SKIP_RETURN;
 	/* A hit costs its trap, recorded or not. */
 	account_cost(HB_COOKIE_FLAGS(cookie) & HB_COOKIE_STEPPED ? HB_STAT_STEPPED_HITS
 								 : HB_STAT_HITS,
 		     1);
-	if (hb_config.follow & HB_FOLLOW_EVERYBODY && !proc_meets(bpf_get_current_pid_tgid() >> 32))
+	if (hb_is_unusual() && hb_config.follow & HB_FOLLOW_EVERYBODY &&
+	    !proc_meets(bpf_get_current_pid_tgid() >> 32))
 		return SKIP_RETURN;
 	if (!window)
 		return SKIP_RETURN;

@@ -12,12 +12,23 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "abi.h"
+#include "draw.h"
 
 /* The knobs; defined in sampler.bpf.c, written by loader before load. */
 extern const volatile struct hb_config hb_config;
 
-/* account: every loss and statistic; read by user space through the mapped .bss. */
-extern struct hb_counters hb_counters[HB_COUNTERS_CNT];
+/* account: what every hit touches; shared with user space through the mapped .bss. */
+extern struct hb_hot hb_hot;
+
+/*
+ * Do knobs of hb_config matter to a hit that most recordings leave alone? hb_config itself, on
+ * another page, is asked only then; whoever does so asks both, as the verifier drops what the knobs
+ * rule out.
+ */
+static __always_inline bool hb_is_unusual(void)
+{
+	return hb_hot.knobs & HB_HOT_UNUSUAL;
+}
 
 /*
  * account: adds n to a counter; index is an enum hb_loss, or HB_LOSS_CNT + an enum hb_stat. Inline,
@@ -29,7 +40,7 @@ static __always_inline void hb_count(__u32 index, __u64 n)
 	__u32 cpu = bpf_get_smp_processor_id() & (HB_COUNTERS_CNT - 1);
 
 	if (index < HB_COUNTER_CNT)
-		__sync_fetch_and_add(&hb_counters[cpu].n[index], n);
+		__sync_fetch_and_add(&hb_hot.counters[cpu].n[index], n);
 }
 
 /* account: one more of a loss; written so that a reader sees which list it is from. */
@@ -56,7 +67,7 @@ extern __u64 hb_thresholds[HB_CLASS_CNT];
  */
 static __always_inline bool sampler_takes(__u64 size)
 {
-	return bpf_get_prandom_u32() < hb_threshold(hb_thresholds, size);
+	return hb_takes(hb_hot.per_byte, hb_thresholds, size, bpf_get_prandom_u32());
 }
 
 /*
@@ -119,7 +130,7 @@ __hidden void account_forget_costs(__u32 tgid);
 static __always_inline void account_cost(enum hb_stat what, __u64 n)
 {
 	hb_stat_add(what, n);
-	if (hb_config.count_each)
+	if (hb_is_unusual() && hb_config.count_each)
 		account_cost_of(bpf_get_current_pid_tgid() >> 32, what, n);
 }
 

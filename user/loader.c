@@ -79,6 +79,9 @@ static int configure(struct loader *loader, const struct loader_opts *opts)
 	config->follow = opts->follow;
 	config->count_each = opts->count_each;
 	config->self = getpid();
+	skel->bss->hb_hot.knobs = config->track_live ? HB_HOT_TRACKS : 0;
+	if (config->exact || config->count_each || config->follow & HB_FOLLOW_EVERYBODY)
+		skel->bss->hb_hot.knobs |= HB_HOT_UNUSUAL;
 	if (getrandom(&config->stack_seed, sizeof(config->stack_seed), 0) < 0)
 		return log_fail(errno, "cannot get random bytes");
 	bpf_program__set_autoload(skel->progs.hb_fork,
@@ -174,7 +177,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 	if (err)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	loader->tallies = (struct tallies){
-		.counters = loader->skel->bss->hb_counters,
+		.counters = loader->skel->bss->hb_hot.counters,
 		.sites = bpf_map__fd(loader->skel->maps.sites),
 		.live = bpf_map__fd(loader->skel->maps.live),
 		.stacks = bpf_map__fd(loader->skel->maps.stacks),
@@ -193,12 +196,13 @@ void loader_window(struct loader *loader, bool open)
 {
 	uint32_t window = open ? ++loader->window_cnt : 0;
 
-	__atomic_store_n(&loader->skel->bss->hb_window, window, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&loader->skel->bss->hb_hot.window, window, __ATOMIC_SEQ_CST);
 }
 
 void loader_set_rate(struct loader *loader, uint64_t rate_bytes)
 {
 	sampling_fill(rate_bytes, loader->skel->bss->hb_thresholds);
+	loader->skel->bss->hb_hot.per_byte = sampling_per_byte(rate_bytes);
 }
 
 int loader_arm(struct loader *loader)

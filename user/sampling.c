@@ -33,6 +33,12 @@ void sampling_fill(uint64_t rate_bytes, __u64 threshold[static HB_CLASS_CNT])
 	}
 }
 
+__u64 sampling_per_byte(uint64_t rate_bytes)
+{
+	/* p(s) <= s / R, a chord of it lies below, and rounding adds less than one. */
+	return ALWAYS / rate_bytes + 2;
+}
+
 double sampling_p(const __u64 threshold[static HB_CLASS_CNT], uint64_t size_bytes)
 {
 	return (double)hb_threshold(threshold, size_bytes) / ALWAYS;

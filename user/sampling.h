@@ -13,12 +13,15 @@
 #ifndef SAMPLING_H
 #define SAMPLING_H
 
-#include "../bpf/abi.h"
+#include "../bpf/draw.h"
 
 #include <stdint.h>
 
 /* Fills the table for `rate_bytes` >= 1. */
 void sampling_fill(uint64_t rate_bytes, __u64 threshold[static HB_CLASS_CNT]);
+
+/* For hb_takes(), by the same rate as the table. */
+__u64 sampling_per_byte(uint64_t rate_bytes);
 
 /*
  * The probability with which BPF samples an allocation of `size_bytes`, by the table it was given;

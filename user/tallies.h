@@ -6,6 +6,7 @@
 #define TALLIES_H
 
 #include "../bpf/abi.h"
+#include "../bpf/draw.h"
 
 #include <stddef.h>
 #include <stdint.h>
