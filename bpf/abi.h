@@ -89,6 +89,10 @@ enum hb_fn { HB_FN_LIST(HB_FN_ENUM) HB_FN_CNT };
 #define HB_WRAPPER_MAX 64
 #define HB_FORWARD_MAX 32
 
+/* Of hb_live_hints: 64 kB, enough for some thousands of sampled objects. */
+#define HB_LIVE_HINT_BITS 14
+#define HB_LIVE_HINT_CNT  (1 << HB_LIVE_HINT_BITS)
+
 /*
  * All knobs, written once by loader before load; read-only in BPF.
  */

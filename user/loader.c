@@ -178,6 +178,7 @@ int loader_open(const struct loader_opts *opts, struct loader **out)
 		return log_fail(-err, "the kernel did not load the BPF programs (-v shows why)");
 	loader->tallies = (struct tallies){
 		.counters = loader->skel->bss->hb_hot.counters,
+		.live_hints = loader->skel->bss->hb_live_hints,
 		.sites = bpf_map__fd(loader->skel->maps.sites),
 		.live = bpf_map__fd(loader->skel->maps.live),
 		.stacks = bpf_map__fd(loader->skel->maps.stacks),

@@ -117,9 +117,13 @@ int tallies_each_stack(const struct tallies *tallies, tallies_fn *fn, void *data
 
 int tallies_clear_live(const struct tallies *tallies)
 {
-	return walk_all(&(struct walk){tallies->live, sizeof(struct hb_live_key),
-				       sizeof(struct hb_live), bpf_map_lookup_and_delete_batch,
-				       NULL, NULL});
+	int err = walk_all(&(struct walk){tallies->live, sizeof(struct hb_live_key),
+					  sizeof(struct hb_live), bpf_map_lookup_and_delete_batch,
+					  NULL, NULL});
+
+	for (int i = 0; !err && i < HB_LIVE_HINT_CNT; i++)
+		__atomic_store_n(&tallies->live_hints[i], 0, __ATOMIC_RELAXED);
+	return err;
 }
 
 /* Of which image objects are to be forgotten. */

@@ -11,9 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counters (HB_COUNTERS_CNT of them) and descriptors of maps, borrowed from the skeleton. */
+/*
+ * Counters (HB_COUNTERS_CNT of them), hints at what is in `live` (HB_LIVE_HINT_CNT), and
+ * descriptors of maps, borrowed from the skeleton.
+ */
 struct tallies {
 	struct hb_counters *counters;
+	__u32 *live_hints;
 	int sites, live, stacks;
 	size_t stack_bytes; /* of a value of `stacks` */
 };
@@ -46,7 +50,7 @@ void tallies_forget_live(const struct tallies *tallies, uint32_t tgid, uint32_t 
 double tallies_live_bytes(const struct tallies *tallies,
 			  const __u64 threshold[static HB_CLASS_CNT]);
 
-/* Empties `live`. 0 or -errno. */
+/* Empties `live`, between windows. 0 or -errno. */
 int tallies_clear_live(const struct tallies *tallies);
 
 #endif
