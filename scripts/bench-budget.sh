@@ -113,5 +113,5 @@ printf '\n| ten largest sites, %s | bytes by the program | bytes by the profile 
 	"${heading[allocs_10]}"
 awk '$1 == "SITE" { bytes[$2] = $4 } $1 == "SEEN" { seen[$2] = $3 }
 	END { for (site in bytes)
-		printf "| %s | %d | %d | %.3f |\n", site, bytes[site], seen[site], seen[site] / bytes[site] }' \
+		printf "| %s | %.0f | %.0f | %.3f |\n", site, bytes[site], seen[site], seen[site] / bytes[site] }' \
 	sites.allocs_10 | sort -t '|' -k 3,3rn | head -n 10
