@@ -19,7 +19,7 @@
  * the caches of the target, a load that rises, and that a hit may cost more there than where it was
  * measured.
  */
-#define HEADROOM 0.9
+#define HEADROOM 0.8
 
 /* The look at the beginning. */
 #define LOOK_NS (30 * 1000000LL)
