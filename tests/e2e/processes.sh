@@ -105,17 +105,19 @@ has_ended() {
 
 # not_chosen OPTION...: with -a all processes meet probes, and are gone when they are looked at.
 not_chosen() {
-	local i
-
 	mkdir prof
 	cp "$TARGETS/begin" "no$$"
 	heapbpf_start -a -o prof/ "$@"
 	kill -STOP "$heapbpf_pid"
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		"./no$$" return >/dev/null
 	done
-	{ "./no$$" return >/dev/null & exec sleep 1000; } &
+	# A shell would take note of its child's end: it ends when there is none any more.
+	mkfifo go
+	{ (read -r _ <go; exec "./no$$" return >/dev/null) & exec sleep 1000; } &
 	pids+=("$!")
+	eventually grep -qx sleep "/proc/$!/comm"
+	echo >go
 	eventually has_ended "no$$"
 	kill -CONT "$heapbpf_pid"
 	heapbpf_stop
@@ -300,58 +302,6 @@ test_children_of_a_command_not_followed() {
 	mv prof/heapbpf.children.*.pb.gz p.pb.gz
 	exact_if --only
 	equal "$(ls prof)" "" "other profiles"
-}
-
-# --- in turns -----------------------------------------------------------------------------------
-
-# Processes that are alike, two of four at a time: what they allocated together is estimated as if all
-# of it had been seen. Leaves the estimate in `counted`.
-check_share() {
-	local i pids_of=() ins=() outs=() made
-
-	mkdir prof
-	for ((i = 0; i < 4; i++)); do
-		target paced
-		pids_of[i]=$target_pid ins[i]=$target_in outs[i]=$target_out
-	done
-	heapbpf_start -p "$(IFS=, && echo "${pids_of[*]}")" --share 2 -t allocs -r 16K -o prof/ "$@"
-	before_others "$heapbpf_pid"
-	for ((i = 0; i < 4; i++)); do
-		before_others "${pids_of[i]}"
-		printf g >&"${ins[i]}"
-	done
-	read -rt 6 <> <(:) || true
-	for ((i = 0; i < 4; i++)); do
-		target_in=${ins[i]} target_out=${outs[i]}
-		target_go
-		target_await DONE
-	done >ticks
-	heapbpf_stop
-	whole
-	says '^recorded: 2 of the processes at a time' cat out
-	made=$(awk '$1 == "TICKS" { ticks += $2 } END { print 100 * ticks }' ticks)
-	counted=$(for i in "${pids_of[@]}"; do
-		reader total "prof/heapbpf.paced.$i.pb.gz" alloc_objects
-	done | awk '{ sum += $1 } END { print sum }')
-	# How exact that is, the unit tests show; here other work on the machine disturbs, and few slices
-	# of the time are seen. Without their scale it would be a tenth.
-	((counted > made * 30 / 100 && counted < made * 200 / 100)) ||
-		fail "$counted allocations by the profiles, $made by the targets"
-}
-
-test_share() {
-	check_share
-}
-
-# All of the time of those whose turn it is: half of all, whatever they came to do in it.
-test_share_without_budget() {
-	local seen
-
-	check_share --max-overhead none
-	seen=$(reader comments "prof/heapbpf.paced.$target_pid.pb.gz" |
-		sed -n 's/.*probe hits on emulated instructions = \([0-9]*\),.*/\1/p')
-	((counted > seen * 2 * 95 / 100 && counted < seen * 2 * 105 / 100)) ||
-		fail "$counted allocations by the profiles, $seen seen of half of the processes"
 }
 
 e2e_main "$@"
