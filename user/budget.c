@@ -70,7 +70,7 @@ void budget_start(struct budget *budget, const struct budget_opts *opts, int64_t
 
 bool budget_is_over(const struct budget *budget, int64_t now_ns)
 {
-	return budget->end_ns && now_ns >= budget->end_ns;
+	return budget->end_ns && budget->window_cnt && now_ns >= budget->end_ns;
 }
 
 static bool is_whole(const struct budget *budget)

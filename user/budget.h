@@ -83,7 +83,7 @@ struct budget_step budget_step(struct budget *budget, int64_t now_ns, const stru
 
 /*
  * The end that was known has come: no window begins any more, not even one whose probes were still
- * on their way.
+ * on their way, except the first one.
  */
 bool budget_is_over(const struct budget *budget, int64_t now_ns);
 

@@ -130,6 +130,21 @@ TEST(slices_are_unbiased)
 	}
 }
 
+/* What is over before its probes were counted on is recorded all the same, if only for a moment. */
+TEST(the_shortest_recording_has_a_window)
+{
+	struct work_load load = {0};
+	struct budget budget;
+
+	budget_start(&budget, &(struct budget_opts){.limit = 0.1, .end_ns = SECOND + MS, .seed = 3},
+		     SECOND);
+	CHECK(!budget_is_over(&budget, SECOND + 2 * MS));
+	CHECK(budget_step(&budget, SECOND + 2 * MS, &load).open);
+	budget_opened(&budget, SECOND + 2 * MS, &load, 1);
+	CHECK(budget_is_over(&budget, SECOND + 3 * MS));
+	CHECK(!budget_step(&budget, SECOND + 3 * MS, &load).open);
+}
+
 TEST(there_is_a_slice_in_each_second)
 {
 	struct outcome out = record(
