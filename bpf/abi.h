@@ -213,8 +213,11 @@ struct hb_hot {
 	__u32 window;
 	__u32 knobs;	/* HB_HOT_* */
 	__u64 per_byte; /* for hb_takes() (draw.h); at most 2^32 + 2 */
+	__u64 pad[6];
 	struct hb_counters counters[HB_COUNTERS_CNT];
 };
+_Static_assert(sizeof(struct hb_hot) == 64 + HB_COUNTERS_CNT * sizeof(struct hb_counters),
+	       "no padding");
 
 #define HB_HOT_TRACKS  0x1 /* hb_config.track_live */
 #define HB_HOT_UNUSUAL 0x2 /* other knobs of hb_config than that matter to a hit */
