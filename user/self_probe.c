@@ -8,6 +8,7 @@
 #include "../bpf/abi.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "median.h"
 #include "procmaps.h"
 #include "uprobe_link.h"
 
@@ -96,13 +97,6 @@ void self_probe_call(void)
 	functions[SELF_PROBE_TRIAL](functions);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return (left > right) - (left < right);
-}
-
 double self_probe_typical_ns(enum self_probe which, unsigned calls)
 {
 	double means[SELF_PROBE_BATCHES];
@@ -114,6 +108,5 @@ double self_probe_typical_ns(enum self_probe which, unsigned calls)
 			functions[which](&start);
 		means[batch] = ((double)clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / calls;
 	}
-	qsort(means, SELF_PROBE_BATCHES, sizeof(means[0]), compare);
-	return means[SELF_PROBE_BATCHES / 2];
+	return median(means, SELF_PROBE_BATCHES);
 }
