@@ -11,6 +11,7 @@
 #include "mappings.h"
 #include "places.h"
 #include "sampling.h"
+#include "spread.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,11 +32,14 @@ struct site {
 	UT_hash_handle hh;
 	struct hb_site_key key;
 	struct profile_tally allocs, inuse;
+	struct spread spread; /* of allocs */
 };
 
 struct heap {
 	struct stack *stacks; /* by id */
 	struct site *sites;   /* by key */
+	double coverage;      /* of the last period */
+	struct spread_periods periods;
 };
 
 /* A site of the process with its stack; NULL: none. */
@@ -62,6 +66,7 @@ struct builder {
 	const struct heap_source *source;
 	struct places *places;
 	struct profile *profile;
+	float factor;	  /* of replicates */
 	size_t pool_cnt;  /* used of location_pool */
 	size_t run_start; /* first sample with the frames and size of the last one */
 };
@@ -111,14 +116,22 @@ static void tally_add_all(struct profile_tally *sum, const struct profile_tally 
 	sum->variance += tally->variance;
 }
 
+void heap_period(struct heap *heap, double coverage, double length_ns)
+{
+	heap->coverage = coverage;
+	spread_period(&heap->periods, length_ns, coverage < 1);
+}
+
 int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *counts,
-		  const struct heap_scale *scale)
+		  const __u64 threshold[static HB_CLASS_CNT])
 {
 	_cleanup_free_ struct site *fresh = NULL;
-	double p = sampling_p(scale->threshold, key->size);
+	double p = sampling_p(threshold, key->size);
 	uint64_t gone = counts->frees + counts->untracked;
 	struct site *site;
 
+	if (heap->coverage <= 0)
+		return 0;
 	HASH_FIND(hh, heap->sites, key, sizeof(*key), site);
 	if (!site) {
 		fresh = calloc(1, sizeof(*fresh));
@@ -133,7 +146,8 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 	/* What was sampled cannot have p = 0. */
 	if (p <= 0)
 		p = 1;
-	tally_add(&site->allocs, counts->allocs, p * scale->coverage);
+	tally_add(&site->allocs, counts->allocs, p * heap->coverage);
+	spread_add(&heap->periods, &site->spread, (double)counts->allocs / (p * heap->coverage));
 	/* Races between counters never show as a negative. */
 	if (counts->allocs > gone)
 		tally_add(&site->inuse, counts->allocs - gone, p);
@@ -339,6 +353,8 @@ static int add_entry(struct builder *b, const struct entry *entry, const struct 
 		b->run_start = profile->sample_cnt;
 	sample = sample_for(b, locations, cnt, size_bytes);
 	tally_add_all(&sample->allocs, &entry->site->allocs);
+	for (int i = 0; i < SPREAD_CNT; i++)
+		sample->replicate[i] += b->factor * entry->site->spread.replicate[i];
 	if (b->source->tracks_inuse && entry->site->key.epoch == b->source->epoch)
 		tally_add_all(&sample->inuse, &entry->site->inuse);
 	profile->raw_allocs += allocs;
@@ -451,7 +467,9 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	_cleanup_(profile_clear) struct profile profile = {0};
 	_cleanup_(cleanup_places) struct places *places = NULL;
 	_cleanup_free_ struct entry *entries = NULL;
-	struct builder builder = {.source = source, .profile = &profile};
+	struct builder builder = {.source = source,
+				  .profile = &profile,
+				  .factor = (float)spread_factor(&heap->periods)};
 	size_t cnt = 0;
 	int err;
 

@@ -6,7 +6,7 @@
 #ifndef HEAP_H
 #define HEAP_H
 
-#include "../bpf/abi.h"
+#include "../bpf/draw.h"
 #include "profile.h"
 
 struct heap;
@@ -27,12 +27,6 @@ struct heap_source {
 	struct profile_coverage coverage;
 };
 
-/* What a count stands for: objects of a size were seen with the probability p(size) * coverage. */
-struct heap_scale {
-	const __u64 *threshold; /* HB_CLASS_CNT entries, as given to BPF at that time; borrowed */
-	double coverage; /* share of the time that was recorded, 0..1; not of what is in use */
-};
-
 /* NULL if out of memory. */
 struct heap *heap_new(void);
 
@@ -40,11 +34,19 @@ struct heap *heap_new(void);
 void heap_free(struct heap *heap);
 
 /*
- * Adds one entry of map `sites` at the end of a window, when what is alive is in use. Equal keys
- * add up, each entry by its own scale. 0 or -ENOMEM.
+ * A period of `length_ns` ended, of whose work `coverage` (0..1) was seen: what is added from now
+ * on was counted in it. Before the first one nothing is.
+ */
+void heap_period(struct heap *heap, double coverage, double length_ns);
+
+/*
+ * Adds one entry of map `sites` at the end of a window, when what is alive is in use. Objects of a
+ * size were seen with the probability p(size) * coverage, those in use with p(size); p is that of
+ * `threshold`, as given to BPF at that time. Equal keys add up, each entry by its own scale. What
+ * was counted in a period with a coverage of 0 is dropped. 0 or -ENOMEM.
  */
 int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *site,
-		  const struct heap_scale *scale);
+		  const __u64 threshold[static HB_CLASS_CNT]);
 
 /* What was counted in all, estimated as in the profile; bytes and objects. */
 struct heap_totals {

@@ -459,11 +459,9 @@ static int add_site(const void *key_, const void *site, void *data)
 {
 	struct reading *reading = data;
 	const struct hb_site_key *key = key_;
-	struct heap_scale scale = {.threshold = reading->threshold};
-	struct heap *heap =
-		reading->heap_of((pid_t)key->tgid, key->epoch, &scale.coverage, reading->data);
+	struct heap *heap = reading->heap_of((pid_t)key->tgid, key->epoch, reading->data);
 
-	return heap && scale.coverage > 0 ? heap_add_site(heap, key, site, &scale) : 0;
+	return heap ? heap_add_site(heap, key, site, reading->threshold) : 0;
 }
 
 int loader_settle(struct loader *loader, loader_heap_fn *heap_of, void *data)
@@ -484,9 +482,7 @@ static int add_stack(const void *id, const void *stack_, void *data)
 {
 	const struct reading *reading = data;
 	const struct hb_stack *stack = stack_;
-	double coverage;
-	struct heap *heap =
-		reading->heap_of((pid_t)stack->tgid, stack->epoch, &coverage, reading->data);
+	struct heap *heap = reading->heap_of((pid_t)stack->tgid, stack->epoch, reading->data);
 
 	return heap ? heap_add_stack(heap, *(const uint64_t *)id, stack) : 0;
 }

@@ -159,15 +159,12 @@ void loader_poll_events(struct loader *loader);
  */
 bool loader_costs_of(const struct loader *loader, pid_t tgid, uint64_t costs[static HB_COST_CNT]);
 
-/*
- * Finds the heap of a process in its image `epoch`; NULL: nobody is interested. *coverage is the
- * share of its work that was seen since the last loader_settle(); 0: none of it counts.
- */
-typedef struct heap *loader_heap_fn(pid_t tgid, uint32_t epoch, double *coverage, void *data);
+/* Finds the heap of a process in its image `epoch`; NULL: nobody is interested. */
+typedef struct heap *loader_heap_fn(pid_t tgid, uint32_t epoch, void *data);
 
 /*
- * Moves what windows counted since the last call to the heaps, and forgets what is alive. Only
- * while no window is open. 0 or -errno, logged.
+ * Moves what windows counted since the last call to the heaps, which know the period, and forgets
+ * what is alive. Only while no window is open. 0 or -errno, logged.
  */
 int loader_settle(struct loader *loader, loader_heap_fn *heap_of, void *data);
 

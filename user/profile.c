@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,33 @@ int64_t profile_total(const struct profile *profile, enum profile_value value)
 	return total;
 }
 
-double profile_variance(const struct profile_sample *sample, bool inuse)
+struct profile_error profile_error_of(const struct profile_sample *sample, bool inuse)
 {
+	double bytes = (double)sample->size_bytes;
 	double objects = inuse ? sample->inuse.variance : sample->allocs.variance;
+	struct profile_error error = {.variance = objects * bytes * bytes};
 
-	return objects * (double)sample->size_bytes * (double)sample->size_bytes;
+	/* What is in use is not scaled from windows. */
+	for (int i = 0; i < SPREAD_CNT && !inuse; i++)
+		error.replicate[i] = bytes * sample->replicate[i];
+	return error;
+}
+
+void profile_error_add(struct profile_error *sum, const struct profile_error *error)
+{
+	sum->variance += error->variance;
+	for (int i = 0; i < SPREAD_CNT; i++)
+		sum->replicate[i] += error->replicate[i];
+}
+
+double profile_standard_error(const struct profile_error *error)
+{
+	double squares = 0;
+
+	for (int i = 0; i < SPREAD_CNT; i++)
+		squares += error->replicate[i] * error->replicate[i];
+	/* Of few samples, or few windows, replicates know less. */
+	return sqrt(fmax(error->variance, squares / SPREAD_CNT));
 }
 
 /* Where notes go; `err` is what emit said, and then nothing more is emitted. */

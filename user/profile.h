@@ -6,6 +6,7 @@
 #ifndef PROFILE_H
 #define PROFILE_H
 
+#include "spread.h"
 #include "symbolize.h"
 
 #include <stdbool.h>
@@ -63,6 +64,7 @@ struct profile_sample {
 	struct profile_tally allocs;	   /* sampled objects */
 	struct profile_tally inuse;	   /* of these, still in use */
 	int64_t values[PROFILE_VALUE_CNT]; /* estimates */
+	float replicate[SPREAD_CNT];	   /* of allocs, objects; 0 where all was seen */
 };
 
 /* A number with a name: cuts, losses, statistics, for comments and trailers. */
@@ -133,11 +135,20 @@ bool profile_shows(const struct profile_sample *sample, enum profile_type type);
 /* Sums values[value] over all samples; saturates. */
 int64_t profile_total(const struct profile *profile, enum profile_value value);
 
-/*
- * The variance of what `sample` adds to PROFILE_INUSE_SPACE (`inuse`) or PROFILE_ALLOC_SPACE, bytes
- * squared. Variances of samples add up; the standard error is the root.
- */
-double profile_variance(const struct profile_sample *sample, bool inuse);
+/* How far a sum of samples' bytes may be off. Zeroed, it is a sum of none. */
+struct profile_error {
+	double variance;	      /* by chance, which allocations were sampled; bytes squared */
+	double replicate[SPREAD_CNT]; /* by chance, which moments, too; bytes */
+};
+
+/* Of what `sample` has in PROFILE_INUSE_SPACE (`inuse`) or PROFILE_ALLOC_SPACE. */
+struct profile_error profile_error_of(const struct profile_sample *sample, bool inuse);
+
+/* Adds that of other samples. */
+void profile_error_add(struct profile_error *sum, const struct profile_error *error);
+
+/* The standard error, bytes. */
+double profile_standard_error(const struct profile_error *error);
 
 /*
  * Calls emit(line, data) for each line that says what was recorded of `duration_ns`, and what that

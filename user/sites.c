@@ -286,7 +286,7 @@ static struct site numbers_of(const struct profile *profile, const struct profil
 		.bytes = (double)values[1],
 		.objects = (double)values[0],
 		.alloc_bytes = (double)sample->values[PROFILE_ALLOC_SPACE],
-		.variance = profile_variance(sample, inuse),
+		.error = profile_error_of(sample, inuse),
 		.largest = sample,
 	};
 }
@@ -296,7 +296,7 @@ void sites_add(const struct site *site, struct site *sum)
 	sum->bytes += site->bytes;
 	sum->objects += site->objects;
 	sum->alloc_bytes += site->alloc_bytes;
-	sum->variance += site->variance;
+	profile_error_add(&sum->error, &site->error);
 	sum->cnt++;
 }
 

@@ -25,7 +25,7 @@ struct site {
 	char *name;			      /* "function  file:line", short; NULL for a sum */
 	double bytes, objects;		      /* in use, or allocated where inuse is not tracked */
 	double alloc_bytes;		      /* allocated */
-	double variance;		      /* of bytes */
+	struct profile_error error;	      /* of bytes */
 	size_t cnt;			      /* stacks of a site, sites of a sum */
 	const struct profile_sample *largest; /* its sample with most bytes; NULL for a sum */
 	struct sites_position position;	      /* of the site in `largest` */

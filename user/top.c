@@ -60,11 +60,13 @@ static const char *count_text(double count, char buf[static 16])
 static const char *error_text(const struct table *table, const struct site *site,
 			      char buf[static 16])
 {
-	if (table->profile->rate_bytes <= 1)
+	double error = profile_standard_error(&site->error);
+
+	if (table->profile->rate_bytes <= 1 && error <= 0)
 		return "exact";
 	if (site->bytes <= 0)
 		return "-";
-	snprintf(buf, 16, "%.0f%%", 100 * sqrt(site->variance) / site->bytes);
+	snprintf(buf, 16, "%.0f%%", 100 * error / site->bytes);
 	return buf;
 }
 

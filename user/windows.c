@@ -9,7 +9,9 @@
 #include "budget.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "heap.h"
 #include "log.h"
+#include "median.h"
 #include "opts.h"
 #include "session.h"
 #include "target.h"
@@ -32,9 +34,9 @@
 struct windows {
 	struct session *session;
 	struct budget budget;
-	double spent_ns;	   /* that probes took until the last look */
-	struct hit_cost cost;	   /* as it was in the last windows */
-	double dearer[COST_LOOKS]; /* the last looks at it, by what it was at the start */
+	double spent_ns;	  /* that probes took until the last look */
+	struct hit_cost cost;	  /* as it was in the last windows */
+	double looks[COST_LOOKS]; /* the last looks at it, in parts of what it was at the start */
 	unsigned look_cnt;
 	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
 	double part;			   /* of the processes are recorded now; 1: all */
@@ -55,13 +57,6 @@ static bool is_costed(const struct windows *windows)
 	return !isinf(windows->budget.limit) || windows->session->opts->share;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * Measures what a hit costs while a window is open. What counts is the median of the last looks:
  * one is short, and may meet cold caches or something else.
@@ -69,21 +64,20 @@ static int compare(const void *a, const void *b)
 static void learn_cost(struct windows *windows)
 {
 	const struct hit_cost *first = &windows->session->cost;
-	double sorted[COST_LOOKS], dearer;
+	double sorted[COST_LOOKS], part;
 	unsigned cnt;
 
 	if (!is_costed(windows) || first->emulated_ns <= 0)
 		return;
-	windows->dearer[windows->look_cnt++ % COST_LOOKS] =
+	windows->looks[windows->look_cnt++ % COST_LOOKS] =
 		loader_hit_ns(windows->session->loader) / first->emulated_ns;
 	cnt = windows->look_cnt < COST_LOOKS ? windows->look_cnt : COST_LOOKS;
-	memcpy(sorted, windows->dearer, sizeof(sorted));
-	qsort(sorted, cnt, sizeof(sorted[0]), compare);
-	dearer = sorted[cnt / 2];
+	memcpy(sorted, windows->looks, sizeof(sorted));
+	part = median(sorted, cnt);
 	windows->cost = (struct hit_cost){
-		.emulated_ns = dearer * first->emulated_ns,
-		.stepped_ns = dearer * first->stepped_ns,
-		.return_ns = dearer * first->return_ns,
+		.emulated_ns = part * first->emulated_ns,
+		.stepped_ns = part * first->stepped_ns,
+		.return_ns = part * first->return_ns,
 	};
 }
 
@@ -131,11 +125,10 @@ static void read_load(struct windows *windows, struct work_load *load)
 		load->probed_cpu_ns = load->cpu_ns;
 }
 
-static struct heap *heap_of(pid_t tgid, uint32_t epoch, double *coverage, void *data)
+static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
 {
 	const struct target *target = targets_find_image(data, tgid, epoch);
 
-	*coverage = target ? target->coverage : 0;
 	return target ? target->heap : NULL;
 }
 
@@ -162,9 +155,11 @@ static int settle(struct windows *windows, const struct work_period *of_all, dou
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
 
-		target->coverage = has_own_figures(windows, target)
-					   ? work_seen(&target->work, &period, &target->load)
-					   : coverage;
+		heap_period(target->heap,
+			    has_own_figures(windows, target)
+				    ? work_seen(&target->work, &period, &target->load)
+				    : coverage,
+			    period.inside_ns + period.outside_ns);
 	}
 	return loader_settle(session->loader, heap_of, &session->targets);
 }
@@ -349,7 +344,7 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	windows->session = session;
 	windows->cost = session->cost;
 	/* The first look was at the start. */
-	windows->dearer[windows->look_cnt++] = 1;
+	windows->looks[windows->look_cnt++] = 1;
 	windows->part = 1;
 	if (getrandom(&opts.seed, sizeof(opts.seed), 0) != sizeof(opts.seed))
 		return log_fail(errno, "cannot get random bytes");

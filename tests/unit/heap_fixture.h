@@ -208,17 +208,24 @@ static inline void add_stack(struct heap *heap, uint64_t id, uint32_t epoch, uin
 		abort();
 }
 
-/* Adds a site as it was seen, at the rate of the last sample_at(), in a part of the time. */
+/* Adds a site of the last heap_period(), as it was seen at the rate of the last sample_at(). */
+static inline void add_site_now(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,
+				uint64_t allocs, uint64_t frees, uint64_t untracked)
+{
+	struct hb_site_key key = {.stack_id = id, .size = size, .tgid = TGID, .epoch = epoch};
+	struct hb_site site = {allocs, frees, untracked};
+
+	if (heap_add_site(heap, &key, &site, threshold))
+		abort();
+}
+
+/* Adds a site that was seen in a second of which `coverage` was seen. */
 static inline void add_site_seen(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,
 				 uint64_t allocs, uint64_t frees, uint64_t untracked,
 				 double coverage)
 {
-	struct hb_site_key key = {.stack_id = id, .size = size, .tgid = TGID, .epoch = epoch};
-	struct heap_scale scale = {threshold, coverage};
-	struct hb_site site = {allocs, frees, untracked};
-
-	if (heap_add_site(heap, &key, &site, &scale))
-		abort();
+	heap_period(heap, coverage, 1e9);
+	add_site_now(heap, id, size, epoch, allocs, frees, untracked);
 }
 
 static inline void add_site(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,

@@ -86,13 +86,13 @@ static inline struct profile fixture_profile(uint64_t rate)
 	static struct profile_count stats[] = {
 		{HB_STAT_HITS, "entry probe hits", "entry probe hits", 123456}};
 	static struct profile_sample samples[] = {
-		{fixture_stacks[0], 2, 16, {40, 0, 0}, {10, 0, 0}, {0}},
-		{fixture_stacks[0], 2, 5000, {8, 0, 0}, {0, 0, 0}, {0}},
-		{fixture_stacks[1], 3, 100, {20, 0, 0}, {20, 0, 0}, {0}},
-		{fixture_stacks[2], 2, 1 << 20, {2, 0, 0}, {1, 0, 0}, {0}},
-		{fixture_stacks[3], 3, 31, {3, 0, 0}, {1, 0, 0}, {0}},
-		{fixture_stacks[4], 1, 4096, {5, 0, 0}, {5, 0, 0}, {0}},
-		{fixture_stacks[5], 2, 7, {1, 0, 0}, {1, 0, 0}, {0}},
+		{fixture_stacks[0], 2, 16, {40, 0, 0}, {10, 0, 0}, {0}, {0}},
+		{fixture_stacks[0], 2, 5000, {8, 0, 0}, {0, 0, 0}, {0}, {0}},
+		{fixture_stacks[1], 3, 100, {20, 0, 0}, {20, 0, 0}, {0}, {0}},
+		{fixture_stacks[2], 2, 1 << 20, {2, 0, 0}, {1, 0, 0}, {0}, {0}},
+		{fixture_stacks[3], 3, 31, {3, 0, 0}, {1, 0, 0}, {0}, {0}},
+		{fixture_stacks[4], 1, 4096, {5, 0, 0}, {5, 0, 0}, {0}, {0}},
+		{fixture_stacks[5], 2, 7, {1, 0, 0}, {1, 0, 0}, {0}, {0}},
 	};
 	struct profile profile = {
 		.tgid = 1234,

@@ -93,6 +93,52 @@ HEAP_TEST(windows_add_up)
 		   (50 * 0.5 / 0.25 + 10 * (1 - p * 0.1) / (p * p * 0.01))) < 1e-6);
 }
 
+/* The standard error of a sample, in parts of its bytes. */
+static double relative_error(const struct profile_sample *sample, bool inuse)
+{
+	struct profile_error error = profile_error_of(sample, inuse);
+
+	return profile_standard_error(&error) /
+	       (double)sample->values[inuse ? PROFILE_INUSE_SPACE : PROFILE_ALLOC_SPACE];
+}
+
+/* A thousand samples tell much of what is always there, and little of what is there at times. */
+HEAP_TEST(what_was_in_one_window_of_ten_is_uncertain)
+{
+	const uint64_t always[] = {0x400101}, once[] = {0x400201};
+
+	sample_at(1);
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, always, 1);
+	add_stack(heap, 2, 2, HB_STACK_COMPLETE, once, 1);
+	for (int i = 0; i < 10; i++) {
+		heap_period(heap, 0.1, 1e9);
+		add_site_now(heap, 1, 64, 2, 100, 0, 0);
+		if (i == 4)
+			add_site_now(heap, 2, 64, 2, 1000, 500, 0);
+	}
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->sample_cnt, 2);
+	CHECK_EQ(profile->samples[0].values[PROFILE_ALLOC_OBJECTS], 10000);
+	CHECK_EQ(profile->samples[1].values[PROFILE_ALLOC_OBJECTS], 10000);
+	CHECK(relative_error(&profile->samples[0], false) < 0.04);
+	CHECK(relative_error(&profile->samples[1], false) > 0.5);
+	/* In use is what was seen, as it was seen. */
+	CHECK(relative_error(&profile->samples[1], true) == 0);
+}
+
+HEAP_TEST(whole_periods_are_exact)
+{
+	const uint64_t pcs[] = {0x400101};
+
+	sample_at(1);
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
+	for (int i = 0; i < 10; i++)
+		add_site_seen(heap, 1, 64, 2, i == 4 ? 100 : 1, 0, 0, 1);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->samples[0].values[PROFILE_ALLOC_OBJECTS], 109);
+	CHECK(relative_error(&profile->samples[0], false) == 0);
+}
+
 TEST(huge_numbers_saturate)
 {
 	struct heap *heap = heap_new();
@@ -159,9 +205,9 @@ HEAP_TEST(a_site_without_a_stack_is_kept)
 HEAP_TEST(others_sites_are_not_ours)
 {
 	struct hb_site_key key = {.size = 8, .tgid = TGID + 1, .epoch = 2};
-	struct heap_scale scale = {threshold, 1};
 
-	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}, &scale), 0);
+	heap_period(heap, 1, 1e9);
+	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}, threshold), 0);
 	CHECK_EQ(make(heap, 1, profile), 0);
 	CHECK_EQ(profile->sample_cnt, 0);
 	CHECK_EQ(profile_total(profile, PROFILE_ALLOC_OBJECTS), 0);
