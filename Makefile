@@ -104,6 +104,7 @@ uninstall:
 bench: all
 	scripts/bench.sh
 	scripts/bench-budget.sh
+	scripts/bench-accuracy.sh
 	scripts/bench-peers.sh
 	scripts/bench-user.sh
 

@@ -26,6 +26,9 @@ declare -A bench_title=([tight]="malloc, free" [churn]="2 threads, 100k objects"
 declare -A everywhere=() # modes that watch every process of the machine: the twin, too
 declare -A bench_twinned=([tight]=1 [map]=1 [sqlite3]=1 [python]=1)
 twin_pid=0
+# How long programs work once they are told to, and the file in which they count what they did.
+# shellcheck disable=SC2034 # for turns.sh
+lasting=${seconds:-10} counter=
 bench_loads_known=(tight churn map sqlite3 python redis pipelined postgres)
 seconds=${seconds:-10}
 launch=()
@@ -51,7 +54,8 @@ fail() {
 # --- loads: start_NAME makes target_pid, work_NAME lets it work and prints how much it did ----------
 
 start_own() {
-	target_exec "${launch[@]}" "$TARGETS/bench_work" "$1" "$seconds"
+	counter=$(mktemp -p .)
+	target_exec "${launch[@]}" "$TARGETS/bench_work" "$1" "$lasting" "$counter"
 }
 
 work_own() {
@@ -87,14 +91,19 @@ work_map() {
 # watch that.
 export PYTHONMALLOC=malloc
 start_script() {
+	counter=$(mktemp -p .)
+	head -c 8 /dev/zero >"$counter"
 	target_exec "${launch[@]}" /usr/bin/python3 -c "$1
-import sys, time
+import mmap, sys, time
+file = open('$counter', 'r+b')
+until_now = mmap.mmap(file.fileno(), 8)
 print('READY', flush=True)
 sys.stdin.read(1)
-end, done = time.monotonic() + $seconds, 0
+end, done = time.monotonic() + $lasting, 0
 while time.monotonic() < end:
     step()
     done += 1
+    until_now[:] = done.to_bytes(8, 'little')
 print('OPS', done, flush=True)
 print('DONE', flush=True)
 sys.stdin.read(1)"
@@ -135,18 +144,27 @@ start_redis() {
 	eventually redis-cli -s socket ping >pong
 }
 
-# redis_load OPTION...: commands done.
+# Commands that were processed.
+redis_done() {
+	redis-cli -s socket info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p'
+}
+
+# redis_load OPTION...: gives it work for as long as is said.
 redis_load() {
+	timeout "$lasting" redis-benchmark -s socket -q -n 1000000000 -r 100000 -t set "$@" >messages || true
+}
+
+# redis_work OPTION...: commands done.
+redis_work() {
 	local before
 
-	before=$(redis-cli -s socket info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p')
-	timeout "$seconds" redis-benchmark -s socket -q -n 1000000000 -r 100000 -t set "$@" >messages || true
-	redis-cli -s socket info stats | tr -d '\r' |
-		sed -n 's/^total_commands_processed://p' | awk -v before="$before" '{ print $1 - before }'
+	before=$(redis_done)
+	redis_load "$@"
+	echo $(($(redis_done) - before))
 }
 
 work_redis() {
-	redis_load
+	redis_work
 }
 
 start_pipelined() {
@@ -154,9 +172,10 @@ start_pipelined() {
 }
 
 work_pipelined() {
-	redis_load -P 16
+	redis_work -P 16
 }
 
+pgbench_options=()
 postgres_backend() {
 	as_postgres psql -qAtc "select pid from pg_stat_activity where application_name = 'pgbench'" >backend
 	[[ -s backend ]]
@@ -165,7 +184,7 @@ postgres_backend() {
 # The server stays; the target is the process that serves pgbench, whose work has begun.
 start_postgres() {
 	[[ -d db ]] || postgres_serve
-	exec_as_postgres pgbench -S -c 1 -T $((seconds + 600)) -P 1 >bench 2>&1 &
+	exec_as_postgres pgbench -S -c 1 -T $((lasting + 600)) -P 1 "${pgbench_options[@]}" >bench 2>&1 &
 	bench_pid=$!
 	pids+=("$bench_pid")
 	# An earlier connection only asks how much there is.

@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Work for a time instead of a number of calls, so that what watches it has time to find its pace.
- *   bench_work KIND [SECONDS]    default 20; says how much was done in that time on the wall
+ *   bench_work KIND [SECONDS [FILE]]    default 20; says how much was done in that time on the wall,
+ *                                       and keeps a count of it in the first 8 bytes of FILE
  *
  *   tight   nothing but malloc and free
  *   churn   two threads that replace objects of up to 1 KiB, 100,000 alive
  *   map     a std::map of strings, 50,000 alive
  *   sites   twelve functions that allocate, the next one half as much again; between two calls some
  *           work; says what each allocated
+ *   phases  the same, with more or less work between two calls, or sleep, for parts of a second
  * build: -fno-builtin -pthread
  */
 #include "truth.h"
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <thread>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static double seconds = 20;
+
+/* What was done until now, for others to look at while it goes on. */
+static uint64_t done_here;
+static uint64_t *done_until_now = &done_here;
+
+static bool count_in(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	void *page;
+
+	if (fd < 0 || ftruncate(fd, sizeof(*done_until_now)))
+		return false;
+	page = mmap(NULL, sizeof(*done_until_now), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		return false;
+	done_until_now = (uint64_t *)page;
+	return true;
+}
 
 static double now()
 {
@@ -41,12 +65,15 @@ struct random {
 /* Does `step` until the time is over; how often. */
 template <typename Step> static long repeat(Step step)
 {
+	static const int at_once = 100;
 	double end = now() + seconds;
 	long done = 0;
 
-	while (now() < end)
-		for (int i = 0; i < 100; i++, done++)
+	for (; now() < end; done += at_once) {
+		for (int i = 0; i < at_once; i++)
 			step();
+		__atomic_fetch_add(done_until_now, at_once, __ATOMIC_RELAXED);
+	}
 	return done;
 }
 
@@ -162,39 +189,74 @@ SITE(site_l)
 	keep(self, 64000);
 }
 
+static struct site {
+	void (*run)(struct truth *);
+	struct truth *truth;
+	int size;
+	double share; /* of the calls, not normalized */
+} all_sites[] = {
+	{site_a, &truth_site_a, 256, 0},   {site_b, &truth_site_b, 16000, 0},
+	{site_c, &truth_site_c, 768, 0},   {site_d, &truth_site_d, 4800, 0},
+	{site_e, &truth_site_e, 1600, 0},  {site_f, &truth_site_f, 32000, 0},
+	{site_g, &truth_site_g, 1024, 0},  {site_h, &truth_site_h, 8000, 0},
+	{site_i, &truth_site_i, 80000, 0}, {site_j, &truth_site_j, 3200, 0},
+	{site_k, &truth_site_k, 24000, 0}, {site_l, &truth_site_l, 64000, 0},
+};
+
+/* Calls one of the sites; `random` is below the sum of their shares. */
+static void run_one(double random)
+{
+	const int cnt = sizeof(all_sites) / sizeof(all_sites[0]);
+	int i = 0;
+
+	while (i < cnt - 1 && random >= all_sites[i].share)
+		random -= all_sites[i++].share;
+	all_sites[i].run(all_sites[i].truth);
+	TRUTH_KEEP(&truth_first);
+}
+
+static void work(int turns)
+{
+	static char page[4096];
+
+	for (int turn = 0; turn < turns; turn++) {
+		memset(page, turn, sizeof(page));
+		TRUTH_KEEP(page);
+	}
+}
+
+/* After each call so many turns of work as `turns` says; below 0: a millisecond of sleep. */
+template <typename Turns> static long call_sites(Turns turns)
+{
+	struct random random = {4};
+	double sum = 0, bytes = 1;
+
+	for (struct site &site : all_sites) {
+		sum += site.share = bytes / site.size;
+		bytes *= 1.5;
+	}
+	return repeat([&] {
+		int cnt = turns();
+
+		run_one(random.next() / 2147483648.0 * sum);
+		if (cnt < 0)
+			usleep(1000);
+		else
+			work(cnt);
+	});
+}
+
 static long sites()
 {
-	static const struct {
-		void (*run)(struct truth *);
-		struct truth *truth;
-		int size;
-	} all[] = {
-		{site_a, &truth_site_a, 256},	{site_b, &truth_site_b, 16000},
-		{site_c, &truth_site_c, 768},	{site_d, &truth_site_d, 4800},
-		{site_e, &truth_site_e, 1600},	{site_f, &truth_site_f, 32000},
-		{site_g, &truth_site_g, 1024},	{site_h, &truth_site_h, 8000},
-		{site_i, &truth_site_i, 80000}, {site_j, &truth_site_j, 3200},
-		{site_k, &truth_site_k, 24000}, {site_l, &truth_site_l, 64000},
-	};
-	const int cnt = sizeof(all) / sizeof(all[0]);
-	double share[cnt], sum = 0, bytes = 1;
-	static char page[4096];
-	struct random random = {4};
+	return call_sites([] { return 40; });
+}
 
-	for (int i = 0; i < cnt; i++, bytes *= 1.5)
-		sum += share[i] = bytes / all[i].size;
-	return repeat([&] {
-		double draw = random.next() / 2147483648.0 * sum;
-		int i = 0;
+static long phases()
+{
+	return call_sites([] {
+		double at = fmod(now(), 3.1);
 
-		while (i < cnt - 1 && draw >= share[i])
-			draw -= share[i++];
-		all[i].run(all[i].truth);
-		TRUTH_KEEP(&truth_first);
-		for (int turn = 0; turn < 40; turn++) {
-			memset(page, turn, sizeof(page));
-			TRUTH_KEEP(page);
-		}
+		return at < 1 ? 20 : at < 1.8 ? 200 : at < 2.3 ? -1 : 80;
 	});
 }
 
@@ -203,11 +265,17 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		long (*work)();
-	} kinds[] = {{"tight", tight}, {"churn", churn}, {"map", map}, {"sites", sites}};
+	} kinds[] = {{"tight", tight},
+		     {"churn", churn},
+		     {"map", map},
+		     {"sites", sites},
+		     {"phases", phases}};
 	const char *kind = argc > 1 ? argv[1] : "";
 
 	if (argc > 2)
 		seconds = atof(argv[2]);
+	if (argc > 3 && !count_in(argv[3]))
+		return 73;
 	for (const auto &known : kinds) {
 		if (strcmp(known.name, kind))
 			continue;
