@@ -19,7 +19,7 @@
  * the caches of the target, a load that rises, and that a hit may cost more there than where it was
  * measured.
  */
-#define HEADROOM 0.8
+#define HEADROOM 0.7
 
 /* The look at the beginning. */
 #define LOOK_NS (30 * 1000000LL)
@@ -30,8 +30,11 @@
 /* No window is shorter: probes take a millisecond or two to come and go. */
 #define WINDOW_MIN_NS (10 * 1000000LL)
 
-/* A recording whose end is known has up to so many bursts. */
+/* A recording whose end is known has so many bursts, more if they would be too long. */
 #define BURSTS 3
+
+/* A burst takes no more than so much of the targets' time at a stretch. */
+#define STRETCH_NS (2 * SECOND_NS)
 
 /* A burst that costs so many times what was planned is ended. */
 #define BURST_EXCESS 1.5
@@ -185,6 +188,12 @@ static double affordable(const struct budget *budget)
 	return budget->on_rate > allowed ? allowed / budget->on_rate : 1;
 }
 
+/* A burst is no longer. Of each nanosecond probes take that part from the targets that are busy. */
+static double burst_max_ns(const struct budget *budget)
+{
+	return STRETCH_NS / fmin(budget->on_rate / fmax(budget->cpu_rate, 1), 1);
+}
+
 /* How long the next period is. `debt_ns`: probe_ns spent beyond the limit, or less than 0. */
 static int64_t plan_length(const struct budget *budget, int64_t left_ns, double debt_ns)
 {
@@ -200,7 +209,8 @@ static int64_t plan_length(const struct budget *budget, int64_t left_ns, double 
 		if (debt_ns > 0 && allowed > 0)
 			length_ns += debt_ns / allowed;
 		if (length_ns < (double)left_ns / BURSTS && budget->looking)
-			length_ns = (double)left_ns / BURSTS;
+			length_ns = fmax(length_ns, fmin((double)left_ns / BURSTS,
+							 burst_max_ns(budget) / part));
 		if (length_ns < (double)budget->length_ns && !budget->looking)
 			length_ns = (double)budget->length_ns;
 		/* No burst is longer than a turn. */
@@ -223,7 +233,6 @@ static void plan(struct budget *budget, int64_t now_ns, const struct work_load *
 {
 	double debt_ns = load->probe_ns - budget->limit * load->cpu_ns, allowed_ns;
 	int64_t left_ns = budget->end_ns > now_ns ? budget->end_ns - now_ns : SECOND_NS;
-	bool is_first_burst = budget->bursts && budget->looking;
 	/* Slices grow slowly: the load may be rising, and they are not cut. */
 	double grown =
 		budget->bursts ? 1 : 2 * (double)budget->window_ns / (double)budget->length_ns;
@@ -235,16 +244,16 @@ static void plan(struct budget *budget, int64_t now_ns, const struct work_load *
 		budget->window_ns = (int64_t)(grown * (double)budget->length_ns);
 	else if (affordable(budget) >= 1)
 		return;
-	/* The look is its beginning. */
-	if (is_first_burst)
-		budget->length_ns += now_ns - budget->period_ns;
 	allowed_ns = budget->limit * budget->cpu_rate * (double)budget->length_ns;
 	allowed_ns -= fmax(debt_ns, -allowed_ns);
+	if (budget->bursts)
+		allowed_ns = fmin(allowed_ns, burst_max_ns(budget) * budget->on_rate);
 	budget->window_ns = (int64_t)fmin(allowed_ns / budget->on_rate, (double)budget->window_ns);
 	if (budget->window_ns < WINDOW_MIN_NS)
 		budget->window_ns = WINDOW_MIN_NS;
 	budget->is_partial |= !is_whole(budget);
-	if (is_whole(budget) || is_first_burst)
+	/* The first burst begins at once: whoever stops early has it. */
+	if (is_whole(budget) || (budget->bursts && budget->looking))
 		return;
 	budget->offset_ns =
 		(int64_t)(next_random(budget) *
@@ -277,9 +286,10 @@ static void turn(struct budget *budget, int64_t now_ns, const struct work_load *
 			budget, budget->part_ns / (double)(now_ns - budget->since_ns), now_ns);
 	step->coverage = work_seen(&budget->work, &step->period, load);
 	plan(budget, now_ns, load);
-	/* Whole periods in a row are one; so are the look and the burst that it turns into. */
-	step->settle = !was_open || !was_whole || budget->turn_ns ||
-		       (!is_whole(budget) && !(budget->bursts && budget->looking));
+	/* Whole periods in a row are one. */
+	step->settle = !was_open || !was_whole || budget->turn_ns || !is_whole(budget);
+	step->was_look = step->settle && budget->bursts && budget->looking && !budget->turn_ns;
+	budget->has_look |= step->was_look;
 	budget->looking = false;
 	if (!step->settle && !is_whole(budget))
 		return;
@@ -364,7 +374,7 @@ struct work_period budget_finish(const struct budget *budget, int64_t now_ns)
 
 double budget_rate_factor(const struct budget *budget)
 {
-	if (budget->bursts || is_whole(budget))
+	if (is_whole(budget))
 		return 1;
 	return (double)budget->window_ns / (double)budget->length_ns;
 }

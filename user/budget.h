@@ -11,7 +11,8 @@
  *                    share of the period that was seen are unbiased (Horvitz-Thompson).
  *   bursts (in use)  one window a period, never divided: what was allocated in it and is alive at
  *                    its end is known. Periods are long enough to pay for a second, where the
- *                    recording has the time for that.
+ *                    recording has the time for that, and no burst is so long that a busy target
+ *                    loses more than two seconds at a stretch.
  * The first period is a short look that tells what there is to pay. A period in which nothing was
  * seen, since the probes came too late for its window, is one with the next.
  *
@@ -30,6 +31,7 @@ struct budget {
 	double limit; /* share of the targets' time that is planned for, above 0; INFINITY: none */
 	bool bursts;
 	bool looking;	 /* in the first period */
+	bool has_look;	 /* it was a look only: no burst */
 	bool is_partial; /* not all of the time was, or will be, recorded */
 	int64_t end_ns;	 /* of the recording; 0: unknown */
 	int64_t turn_ns; /* a period that is recorded whole lasts so long; 0: to the next change */
@@ -53,8 +55,9 @@ struct budget {
 
 /* What the caller is to do now, in this order. */
 struct budget_step {
-	bool close;  /* end the window: stop recording, take the probes out */
-	bool settle; /* a period ended: count what was seen in it, and in those before it */
+	bool close;    /* end the window: stop recording, take the probes out */
+	bool settle;   /* a period ended: count what was seen in it, and in those before it */
+	bool was_look; /* it was too short for what is in use at its end to mean anything */
 	struct work_period period; /* what was seen of the time, and */
 	double coverage;	   /* of the work of all processes; 0: nothing */
 	bool begins;		   /* a period begins: what processes do counts anew */
@@ -98,7 +101,7 @@ void budget_closed(struct budget *budget, int64_t now_ns, const struct work_load
 struct work_period budget_finish(const struct budget *budget, int64_t now_ns);
 
 /*
- * What the period's rate is to be multiplied with, at most 1: fewer bytes per sample in a slice
+ * What the period's rate is to be multiplied with, at most 1: fewer bytes per sample in a window
  * give as many samples as all of the period would.
  */
 double budget_rate_factor(const struct budget *budget);

@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,23 +38,22 @@ static int show_line(const char *line, void *out)
 	return fprintf(out, "%s\n", line) < 0 ? -EIO : 0;
 }
 
-/* What the probes took from the machine, by the cost measured at the start. */
-static void show_cost(const struct session *session, const struct finish_clock *clock,
-		      const uint64_t counters[static HB_COUNTER_CNT], FILE *out)
+/* What the probes took from the machine, and from the processes. */
+static void show_cost(const struct windows_cost *cost, double limit, int64_t duration_ns, FILE *out)
 {
-	const struct hit_cost *cost = &session->cost;
-	uint64_t emulated = counters[HB_LOSS_CNT + HB_STAT_HITS];
-	uint64_t stepped = counters[HB_LOSS_CNT + HB_STAT_STEPPED_HITS];
-	const uint64_t none[HB_COST_CNT] = {0};
-	double spent_ns = hit_cost_of(cost, counters + HB_LOSS_CNT, none);
-	double seconds = clock->duration_ns / 1e9;
+	uint64_t hits = cost->hits + cost->stepped_hits;
 
-	fprintf(out, "probes: %.0f hits/s", (emulated + stepped) / seconds);
+	fprintf(out, "probes: %.0f hits/s", (double)hits / ((double)duration_ns / 1e9));
 	if (cost->emulated_ns > 0)
 		fprintf(out, " at %.2f us (measured here): %.1f%% of one core",
-			cost->emulated_ns / 1e3, 100 * spent_ns / clock->duration_ns);
-	if (stepped)
-		fprintf(out, "; %llu hits single-stepped at %.1f us", (unsigned long long)stepped,
+			cost->emulated_ns / 1e3, 100 * cost->probe_ns / (double)duration_ns);
+	if (cost->emulated_ns > 0 && cost->cpu_ns > 0)
+		fprintf(out, ", %.1f%% of the processes' time",
+			100 * fmin(cost->probe_ns / cost->cpu_ns, 1));
+	if (!isinf(limit))
+		fprintf(out, " (%g%% allowed)", 100 * limit);
+	if (cost->stepped_hits)
+		fprintf(out, "; %" PRIu64 " hits single-stepped at %.1f us", cost->stepped_hits,
 			cost->stepped_ns / 1e3);
 	fputc('\n', out);
 }
@@ -260,6 +260,7 @@ static void show(const struct session *session, const struct processes *processe
 		 const struct finishing *common)
 {
 	struct profile_coverage coverage = windows_coverage(common->windows, NULL);
+	struct windows_cost cost = windows_cost(common->windows);
 	FILE *out = output_people(session->opts);
 
 	if (session->opts->quiet || !session->opts->top)
@@ -267,7 +268,7 @@ static void show(const struct session *session, const struct processes *processe
 	if (opts_are_selected(session->opts) || processes->cnt > 1)
 		processes_show(processes, session, session->opts->top, out);
 	profile_coverage_notes(&coverage, common->clock->duration_ns, show_line, out);
-	show_cost(session, common->clock, common->counters, out);
+	show_cost(&cost, session->opts->max_overhead, common->clock->duration_ns, out);
 }
 
 enum opts_exit finish(const struct session *session, const struct windows *windows,

@@ -10,11 +10,11 @@
 #include "cleanup.h"
 #include "mappings.h"
 #include "places.h"
+#include "rounding.h"
 #include "sampling.h"
 #include "spread.h"
 
 #include <errno.h>
-#include <math.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -36,9 +36,10 @@ struct site {
 };
 
 struct heap {
-	struct stack *stacks; /* by id */
-	struct site *sites;   /* by key */
-	double coverage;      /* of the last period */
+	struct stack *stacks;	   /* by id */
+	struct site *sites;	   /* by key */
+	struct heap_period period; /* the last one */
+	uint32_t window_cnt;	   /* that the process was in with the image it has */
 	struct spread_periods periods;
 };
 
@@ -66,7 +67,8 @@ struct builder {
 	const struct heap_source *source;
 	struct places *places;
 	struct profile *profile;
-	float factor;	  /* of replicates */
+	float factor; /* of replicates */
+	double mean_inuse;
 	size_t pool_cnt;  /* used of location_pool */
 	size_t run_start; /* first sample with the frames and size of the last one */
 };
@@ -109,17 +111,33 @@ static void tally_add(struct profile_tally *tally, uint64_t raw, double p)
 	tally->variance += (double)raw * (1 - p) / (p * p);
 }
 
-static void tally_add_all(struct profile_tally *sum, const struct profile_tally *tally)
+/* Adds `part` of what `tally` stands for. */
+static void tally_add_part(struct profile_tally *sum, const struct profile_tally *tally,
+			   double part)
 {
 	sum->raw += tally->raw;
-	sum->estimate += tally->estimate;
-	sum->variance += tally->variance;
+	sum->estimate += tally->estimate * part;
+	sum->variance += tally->variance * part * part;
 }
 
-void heap_period(struct heap *heap, double coverage, double length_ns)
+void heap_period(struct heap *heap, const struct heap_period *period)
 {
-	heap->coverage = coverage;
-	spread_period(&heap->periods, length_ns, coverage < 1);
+	if (period->epoch != heap->period.epoch)
+		heap->window_cnt = 0;
+	heap->period = *period;
+	heap->window_cnt += period->was_there;
+	spread_period(&heap->periods, period->coverage, period->length_ns);
+}
+
+bool heap_knows_spread(const struct heap *heap)
+{
+	return spread_factor(&heap->periods) > 0;
+}
+
+/* What is in use at the ends of all windows, in parts of their sum. */
+static double mean_inuse(const struct heap *heap)
+{
+	return heap->window_cnt > 1 ? 1. / heap->window_cnt : 1;
 }
 
 int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *counts,
@@ -130,7 +148,7 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 	uint64_t gone = counts->frees + counts->untracked;
 	struct site *site;
 
-	if (heap->coverage <= 0)
+	if (heap->period.coverage <= 0)
 		return 0;
 	HASH_FIND(hh, heap->sites, key, sizeof(*key), site);
 	if (!site) {
@@ -146,8 +164,14 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 	/* What was sampled cannot have p = 0. */
 	if (p <= 0)
 		p = 1;
-	tally_add(&site->allocs, counts->allocs, p * heap->coverage);
-	spread_add(&heap->periods, &site->spread, (double)counts->allocs / (p * heap->coverage));
+	tally_add(&site->allocs, counts->allocs, p * heap->period.coverage);
+	spread_add(&heap->periods, &site->spread,
+		   (double)counts->allocs / (p * heap->period.coverage));
+	if (heap->period.was_look)
+		return 0;
+	/* Even if it ended before the window did. */
+	heap->window_cnt += !heap->period.was_there;
+	heap->period.was_there = true;
 	/* Races between counters never show as a negative. */
 	if (counts->allocs > gone)
 		tally_add(&site->inuse, counts->allocs - gone, p);
@@ -157,6 +181,7 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 struct heap_totals heap_totals(const struct heap *heap, uint32_t epoch)
 {
 	struct heap_totals totals = {0};
+	double mean = mean_inuse(heap);
 	const struct site *site, *next;
 
 	HASH_ITER(hh, heap->sites, site, next)
@@ -168,8 +193,8 @@ struct heap_totals heap_totals(const struct heap *heap, uint32_t epoch)
 		totals.alloc_bytes += site->allocs.estimate * bytes;
 		if (site->key.epoch != epoch)
 			continue;
-		totals.inuse += site->inuse.estimate;
-		totals.inuse_bytes += site->inuse.estimate * bytes;
+		totals.inuse += site->inuse.estimate * mean;
+		totals.inuse_bytes += site->inuse.estimate * mean * bytes;
 	}
 	return totals;
 }
@@ -280,35 +305,6 @@ static int use_stack(struct builder *b, const struct stack *stack)
 	return 0;
 }
 
-/* The whole part of *carry + value, never past the end of the type; *carry keeps the rest. */
-static int64_t take_whole(double value, double *carry)
-{
-	double sum = value + *carry;
-
-	if (sum >= 0x1p63)
-		return INT64_MAX;
-	*carry = sum - floor(sum);
-	return (int64_t)floor(sum);
-}
-
-/*
- * A tally of objects of `size_bytes`, as objects and bytes; exact where nothing was left to chance.
- * The fraction that an estimate loses as an integer goes on to the next sample: 1 / p is 1.6 where
- * the size is the rate, and a site with a thousand such sizes would lose a third of its objects.
- */
-static void round_tally(const struct profile_tally *tally, uint64_t size_bytes,
-			double carry[static 2], int64_t values[static 2])
-{
-	if (tally->variance > 0) {
-		values[0] = take_whole(tally->estimate, &carry[0]);
-		values[1] = take_whole(tally->estimate * (double)size_bytes, &carry[1]);
-		return;
-	}
-	values[0] = tally->raw > INT64_MAX ? INT64_MAX : (int64_t)tally->raw;
-	if (__builtin_mul_overflow(tally->raw, size_bytes, &values[1]))
-		values[1] = INT64_MAX;
-}
-
 /* The earlier sample of the run with these locations, or a new one; there is room for it. */
 static struct profile_sample *sample_for(struct builder *b, const uint32_t *locations, size_t cnt,
 					 uint64_t size_bytes)
@@ -352,11 +348,11 @@ static int add_entry(struct builder *b, const struct entry *entry, const struct 
 	    last->site->key.size != size_bytes)
 		b->run_start = profile->sample_cnt;
 	sample = sample_for(b, locations, cnt, size_bytes);
-	tally_add_all(&sample->allocs, &entry->site->allocs);
+	tally_add_part(&sample->allocs, &entry->site->allocs, 1);
 	for (int i = 0; i < SPREAD_CNT; i++)
 		sample->replicate[i] += b->factor * entry->site->spread.replicate[i];
 	if (b->source->tracks_inuse && entry->site->key.epoch == b->source->epoch)
-		tally_add_all(&sample->inuse, &entry->site->inuse);
+		tally_add_part(&sample->inuse, &entry->site->inuse, b->mean_inuse);
 	profile->raw_allocs += allocs;
 	if (entry->stack && entry->stack->end == HB_STACK_COMPLETE)
 		profile->raw_complete += allocs;
@@ -383,27 +379,6 @@ static int add_entries(struct builder *b, const struct entry *entries, size_t cn
 		if (add_entry(b, &entries[i], i ? &entries[i - 1] : NULL))
 			return -ENOMEM;
 	return 0;
-}
-
-/* Turns what was estimated into whole numbers. */
-static void round_samples(struct profile *profile)
-{
-	double alloc_carry[2] = {0}, inuse_carry[2] = {0};
-
-	for (size_t i = 0; i < profile->sample_cnt; i++) {
-		struct profile_sample *sample = &profile->samples[i];
-		int64_t *allocs = &sample->values[PROFILE_ALLOC_OBJECTS];
-		int64_t *inuse = &sample->values[PROFILE_INUSE_OBJECTS];
-
-		round_tally(&sample->allocs, sample->size_bytes, alloc_carry, allocs);
-		if (!sample->inuse.raw)
-			continue;
-		round_tally(&sample->inuse, sample->size_bytes, inuse_carry, inuse);
-		/* Two carries differ by less than one; nothing is in use that was not allocated. */
-		for (int n = 0; n < 2; n++)
-			if (inuse[n] > allocs[n])
-				inuse[n] = allocs[n];
-	}
 }
 
 /* Those of `list` whose counter is not 0, malloc()ed; NULL: no memory. */
@@ -469,7 +444,8 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	_cleanup_free_ struct entry *entries = NULL;
 	struct builder builder = {.source = source,
 				  .profile = &profile,
-				  .factor = (float)spread_factor(&heap->periods)};
+				  .factor = (float)spread_factor(&heap->periods),
+				  .mean_inuse = mean_inuse(heap)};
 	size_t cnt = 0;
 	int err;
 
@@ -480,7 +456,7 @@ int heap_profile(const struct heap *heap, const struct heap_source *source,
 	if (collect_entries(heap, source->tgid, &entries, &cnt) ||
 	    add_entries(&builder, entries, cnt))
 		return -ENOMEM;
-	round_samples(&profile);
+	rounding_of_samples(&profile);
 	err = places_name_files(places);
 	if (err)
 		return err;

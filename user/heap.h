@@ -33,11 +33,20 @@ struct heap *heap_new(void);
 /* Frees the collection; NULL is fine. */
 void heap_free(struct heap *heap);
 
+/* A part of the recording, with one window in it, of one process. */
+struct heap_period {
+	double coverage;  /* share of its work that was seen, 0..1 */
+	double length_ns; /* of any length if all of it was */
+	uint32_t epoch;	  /* the image that the process had at its end */
+	bool was_there;	  /* in the window, though it may have allocated nothing */
+	bool was_look;	  /* so short that what is in use at its end means nothing */
+};
+
 /*
- * A period of `length_ns` ended, of whose work `coverage` (0..1) was seen: what is added from now
- * on was counted in it. Before the first one nothing is.
+ * The period ended: what is added from now on was counted in it. Before the first one nothing is.
+ * What is in use is the mean of what is in use at the ends of the windows that it was in.
  */
-void heap_period(struct heap *heap, double coverage, double length_ns);
+void heap_period(struct heap *heap, const struct heap_period *period);
 
 /*
  * Adds one entry of map `sites` at the end of a window, when what is alive is in use. Objects of a
@@ -57,6 +66,9 @@ struct heap_totals {
 
 /* Sums up the sites. */
 struct heap_totals heap_totals(const struct heap *heap, uint32_t epoch);
+
+/* True if what was scaled from windows says how far it may be off for that: spread.h. */
+bool heap_knows_spread(const struct heap *heap);
 
 /* Adds one entry of map `stacks`; 0 or -ENOMEM. Copied. */
 int heap_add_stack(struct heap *heap, uint64_t id, const struct hb_stack *stack);

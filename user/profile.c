@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What all writers ask of a finished profile: which values a view has, sums and their variance,
+ * What all writers ask of a finished profile: which values a view has, sums and their errors,
  * whether it is whole. It knows no format and does not change what heap built.
  */
 #include "profile.h"
@@ -44,6 +44,11 @@ bool profile_shows(const struct profile_sample *sample, enum profile_type type)
 		if (sample->values[view.first + i])
 			return true;
 	return false;
+}
+
+bool profile_is_scaled(const struct profile *profile)
+{
+	return profile->coverage.window_cnt || profile->coverage.share;
 }
 
 int64_t profile_total(const struct profile *profile, enum profile_value value)
@@ -145,6 +150,23 @@ static void note_counts(struct notes *notes, const char *what, const struct prof
 /* From here on, a scale that may be wrong is worth a word. */
 #define SCALE_ERROR_SHOWN 1.2
 
+/* What scaling from windows means for what was allocated. */
+static void note_scale(struct notes *notes, const struct profile_coverage *coverage)
+{
+	const char *from =
+		coverage->knows_spread
+			? "the windows to the whole time"
+			: "the windows to the whole time, and +/- knows of no other moments";
+
+	if (coverage->scale_error < SCALE_ERROR_SHOWN)
+		note(notes, "allocated: scaled from %s", from);
+	else
+		note(notes,
+		     "allocated: scaled from %s; probes slow the processes a lot there, so totals "
+		     "may be off by a factor of %.1f, shares hardly",
+		     from, coverage->scale_error);
+}
+
 int profile_coverage_notes(const struct profile_coverage *coverage, int64_t duration_ns,
 			   int (*emit)(const char *line, void *data), void *data)
 {
@@ -153,7 +175,7 @@ int profile_coverage_notes(const struct profile_coverage *coverage, int64_t dura
 	if (coverage->share)
 		note(&notes,
 		     "recorded: %u of the processes at a time, at random; what was allocated is "
-		     "scaled to all of the time, what is in use is not",
+		     "scaled to all of the time, what is in use is the mean of a process's turns",
 		     coverage->share);
 	if (!coverage->window_cnt)
 		return notes.err;
@@ -164,15 +186,9 @@ int profile_coverage_notes(const struct profile_coverage *coverage, int64_t dura
 	     (double)coverage->seen_ns / 1e9, (double)duration_ns / 1e9, coverage->window_cnt,
 	     coverage->window_cnt == 1 ? "" : "s", 100 * coverage->full_share);
 	if (coverage->bursts)
-		note(&notes, "in use: allocated in one of the windows and alive at its end");
-	if (coverage->scale_error < SCALE_ERROR_SHOWN)
-		note(&notes, "allocated: scaled from the windows to the whole time");
-	else
-		note(&notes,
-		     "allocated: scaled from the windows to the whole time; probes slow the "
-		     "processes a lot there, so totals may be off by a factor of %.1f, shares are "
-		     "not",
-		     coverage->scale_error);
+		note(&notes, "in use: allocated in a window and alive at its end%s",
+		     coverage->window_cnt > 1 ? ", the mean of the windows" : "");
+	note_scale(&notes, coverage);
 	return notes.err;
 }
 
@@ -209,7 +225,8 @@ int profile_notes(const struct profile *profile, enum profile_type type,
 	note(&notes, "heapbpf %s: %s profile of %s (pid %d)", HEAPBPF_VERSION,
 	     profile_type_name(type), profile->comm, (int)profile->tgid);
 	if (profile->rate_bytes <= 1)
-		note(&notes, "every allocation counted");
+		note(&notes, "every allocation counted%s",
+		     profile_is_scaled(profile) ? " in the windows" : "");
 	else
 		note(&notes, "one sample per %" PRIu64 " bytes allocated, on average",
 		     profile->rate_bytes);

@@ -53,7 +53,8 @@ struct profile_location {
 /* Objects as they were seen, and what they stand for. */
 struct profile_tally {
 	uint64_t raw;
-	double estimate, variance; /* objects, objects squared; variance 0: `raw` is exact */
+	double estimate,
+		variance; /* objects, objects squared; variance 0: nothing was left to chance */
 };
 
 /* One (stack, size); no two samples of a profile have equal locations and size. */
@@ -88,7 +89,9 @@ struct profile_coverage {
 	double full_share;   /* of the targets' processor time that all of it would have cost */
 	double scale_error; /* totals of what was allocated may be off by this factor; at least 1 */
 	uint32_t share;	    /* so many processes at a time; 0: all */
-	bool bursts;	    /* in use are objects allocated in a window and alive at its end */
+	/* In use are objects allocated in a window and alive at its end, the mean of windows. */
+	bool bursts;
+	bool knows_spread; /* the errors of what was allocated include that of other moments */
 };
 
 /* The whole. Owns all arrays; strings in names belong to the symbolizer, which must live on. */
@@ -173,6 +176,9 @@ size_t profile_char_len(const char *text);
 
 /* Writes `text` with '?' for bytes that are no character, cut at PROFILE_TEXT_MAX bytes. */
 void profile_put_text(const char *text, FILE *out);
+
+/* True if what was allocated is scaled from a part of the time, of all or of this process. */
+bool profile_is_scaled(const struct profile *profile);
 
 /* True if something was lost: the numbers are incomplete (exit 1). A cut stack is no loss. */
 bool profile_is_partial(const struct profile *profile);

@@ -18,7 +18,7 @@ struct counts {
  */
 static bool is_raw(const struct profile *profile)
 {
-	return profile->rate_bytes > 1 && !profile->coverage.window_cnt;
+	return profile->rate_bytes > 1 && !profile_is_scaled(profile);
 }
 
 static struct counts counts_of(const struct profile *profile, const struct profile_sample *sample,

@@ -62,7 +62,7 @@ static const char *error_text(const struct table *table, const struct site *site
 {
 	double error = profile_standard_error(&site->error);
 
-	if (table->profile->rate_bytes <= 1 && error <= 0)
+	if (table->profile->rate_bytes <= 1 && !profile_is_scaled(table->profile))
 		return "exact";
 	if (site->bytes <= 0)
 		return "-";

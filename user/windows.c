@@ -34,14 +34,16 @@
 struct windows {
 	struct session *session;
 	struct budget budget;
-	double spent_ns;	  /* that probes took until the last look */
+	struct work_load load;	  /* as of the last look */
 	struct hit_cost cost;	  /* as it was in the last windows */
 	double looks[COST_LOOKS]; /* the last looks at it, in parts of what it was at the start */
 	unsigned look_cnt;
-	uint64_t counters[HB_COUNTER_CNT]; /* at the last look */
-	double part;			   /* of the processes are recorded now; 1: all */
-	uint64_t random;		   /* state of the generator, for turns */
-	double before_ns;		   /* processor time of the targets before the recording */
+	uint64_t counters[HB_COUNTER_CNT];	 /* at the last look */
+	uint64_t first_counters[HB_COUNTER_CNT]; /* at the first one */
+	double first_probe_ns;
+	double part;	  /* of the processes are recorded now; 1: all */
+	uint64_t random;  /* state of the generator, for turns */
+	double before_ns; /* processor time of the targets before the recording */
 };
 
 DEFINE_CLEANUP(windows, struct windows, windows_free)
@@ -98,20 +100,17 @@ static void read_target(const struct windows *windows, struct target *target)
 		work_note(&target->work, &target->load);
 }
 
-/* What was spent and used until now. If all is recorded whatever it costs, nobody asks. */
+/* What was spent and used until now. */
 static void read_load(struct windows *windows, struct work_load *load)
 {
 	struct session *session = windows->session;
 	uint64_t counters[HB_COUNTER_CNT];
 
-	*load = (struct work_load){0};
-	if (!is_costed(windows))
-		return;
+	*load = (struct work_load){.probe_ns = windows->load.probe_ns};
 	loader_counters(session->loader, counters);
-	windows->spent_ns += hit_cost_of(&windows->cost, counters + HB_LOSS_CNT,
-					 windows->counters + HB_LOSS_CNT);
+	load->probe_ns += hit_cost_of(&windows->cost, counters + HB_LOSS_CNT,
+				      windows->counters + HB_LOSS_CNT);
 	memcpy(windows->counters, counters, sizeof(counters));
-	load->probe_ns = windows->spent_ns;
 	load->cpu_ns = bystanders_cpu_ns(&session->bystanders) - windows->before_ns;
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
@@ -123,6 +122,7 @@ static void read_load(struct windows *windows, struct work_load *load)
 	}
 	if (!session->opts->share)
 		load->probed_cpu_ns = load->cpu_ns;
+	windows->load = *load;
 }
 
 static struct heap *heap_of(pid_t tgid, uint32_t epoch, void *data)
@@ -143,23 +143,31 @@ static bool has_own_figures(const struct windows *windows, const struct target *
 }
 
 /*
- * Collects what was seen in a period, which was `coverage` of the work of all. 0 or -errno, logged.
+ * Collects what was seen in a period, which was `coverage` of the work of all, or in a look. 0 or
+ * -errno, logged.
  */
-static int settle(struct windows *windows, const struct work_period *of_all, double coverage)
+static int settle(struct windows *windows, const struct work_period *of_all, double coverage,
+		  bool was_look)
 {
 	struct session *session = windows->session;
 	struct work_period period = *of_all;
+	struct heap_period ended = {
+		.length_ns = period.inside_ns + period.outside_ns,
+		.was_look = was_look,
+	};
 
 	for (size_t i = 0; i < session->targets.cnt; i++)
 		period.dearer = fmax(period.dearer, work_dearer(&session->targets.all[i]->work));
 	for (size_t i = 0; i < session->targets.cnt; i++) {
 		struct target *target = session->targets.all[i];
 
-		heap_period(target->heap,
-			    has_own_figures(windows, target)
-				    ? work_seen(&target->work, &period, &target->load)
-				    : coverage,
-			    period.inside_ns + period.outside_ns);
+		ended.coverage = has_own_figures(windows, target)
+					 ? work_seen(&target->work, &period, &target->load)
+					 : coverage;
+		ended.epoch = target->epoch;
+		ended.was_there = coverage > 0 && !target->exited && !was_look &&
+				  (!session->opts->share || target->in_turn);
+		heap_period(target->heap, &ended);
 	}
 	return loader_settle(session->loader, heap_of, &session->targets);
 }
@@ -268,7 +276,7 @@ static int take_step(struct windows *windows)
 	if (step.close)
 		close_window(windows, step.open && !windows->session->opts->share);
 	if (step.settle)
-		err = settle(windows, &step.period, step.coverage);
+		err = settle(windows, &step.period, step.coverage, step.was_look);
 	if (step.begins)
 		begin_work(windows);
 	if (!err && step.open)
@@ -338,6 +346,7 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 		.end_ns = duration_ns ? start_ns + duration_ns : 0,
 		.turn_ns = turn_ns(session, duration_ns),
 	};
+	struct work_load load;
 
 	if (!windows)
 		return log_fail(ENOMEM, "cannot record");
@@ -358,6 +367,10 @@ int windows_start(struct session *session, int64_t duration_ns, struct windows *
 	}
 	begin_work(windows);
 	opts.cpu_rate = rate_before(session, start_ns);
+	/* Probes that waited for the beginning cost something, too. */
+	read_load(windows, &load);
+	windows->first_probe_ns = load.probe_ns;
+	memcpy(windows->first_counters, windows->counters, sizeof(windows->counters));
 	budget_start(&windows->budget, &opts, start_ns);
 	if (take_step(windows))
 		return -EIO;
@@ -379,8 +392,36 @@ int windows_end(struct windows *windows)
 	read_load(windows, &load);
 	loader_detach(session->loader);
 	period = budget_finish(&windows->budget, end_ns);
-	err = settle(windows, &period, work_seen(&windows->budget.work, &period, &load));
+	err = settle(windows, &period, work_seen(&windows->budget.work, &period, &load), false);
 	return err ? err : loader_read_stacks(session->loader, heap_of, &session->targets);
+}
+
+struct windows_cost windows_cost(const struct windows *windows)
+{
+	const uint64_t *now = windows->counters + HB_LOSS_CNT;
+	const uint64_t *first = windows->first_counters + HB_LOSS_CNT;
+
+	return (struct windows_cost){
+		.hits = now[HB_STAT_HITS] - first[HB_STAT_HITS],
+		.stepped_hits = now[HB_STAT_STEPPED_HITS] - first[HB_STAT_STEPPED_HITS],
+		.emulated_ns = windows->cost.emulated_ns,
+		.stepped_ns = windows->cost.stepped_ns,
+		.probe_ns = windows->load.probe_ns - windows->first_probe_ns,
+		.cpu_ns = windows->load.cpu_ns,
+	};
+}
+
+/* Do all of the targets, or this one, know how far their numbers may be off? */
+static bool knows_spread(const struct windows *windows, const struct target *target)
+{
+	const struct targets *targets = &windows->session->targets;
+	bool knows = false;
+
+	if (target)
+		return heap_knows_spread(target->heap);
+	for (size_t i = 0; i < targets->cnt; i++)
+		knows |= heap_knows_spread(targets->all[i]->heap);
+	return knows;
 }
 
 struct profile_coverage windows_coverage(const struct windows *windows, const struct target *target)
@@ -389,16 +430,16 @@ struct profile_coverage windows_coverage(const struct windows *windows, const st
 	uint32_t share = windows->session->opts->share;
 	const struct work *work =
 		target && has_own_figures(windows, target) ? &target->work : &budget->work;
-	double probed_share = work_probed_share(work);
 
-	if (!budget->is_partial)
-		return (struct profile_coverage){.share = share};
+	if (!budget->is_partial && !share)
+		return (struct profile_coverage){0};
 	return (struct profile_coverage){
 		.share = share,
-		.window_cnt = budget->window_cnt,
+		.window_cnt = budget->window_cnt - budget->has_look,
 		.seen_ns = budget->total_seen_ns,
-		.full_share = probed_share,
-		.scale_error = work_scale_error(probed_share),
+		.full_share = work_probed_share(work),
+		.scale_error = work_scale_error(work_scaled_share(work)),
 		.bursts = budget->bursts,
+		.knows_spread = knows_spread(windows, target),
 	};
 }

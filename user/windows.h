@@ -32,6 +32,17 @@ int windows_step(struct windows *windows);
 /* Ends the last window, takes every probe out, and collects the rest. 0 or -errno, logged. */
 int windows_end(struct windows *windows);
 
+/* What the probes cost from windows_start() until windows_end(). */
+struct windows_cost {
+	uint64_t hits, stepped_hits;
+	double emulated_ns, stepped_ns; /* of a hit, as measured; 0: unknown */
+	double probe_ns;		/* of all */
+	double cpu_ns; /* processor time of those that were probed, probes included */
+};
+
+/* That; after windows_end(). */
+struct windows_cost windows_cost(const struct windows *windows);
+
 /* How much of the time was recorded, and what that means for `target`; NULL: for all of them. */
 struct profile_coverage windows_coverage(const struct windows *windows,
 					 const struct target *target);

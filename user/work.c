@@ -42,8 +42,32 @@ static struct work_speed sum_of(const struct work *work)
 	};
 }
 
+/* Adds what windows of the current period show. */
+static struct work_share share_of(const struct work *work, struct work_share sum)
+{
+	double part = work->part > 0 ? work->part : 1;
+
+	return (struct work_share){sum.probe_ns + work->on_probe_ns / part,
+				   sum.cpu_ns + work->on_cpu_ns / part};
+}
+
+static struct work_share whole_of(const struct work *work)
+{
+	return share_of(work, work->whole);
+}
+
+static struct work_share scaled_of(const struct work *work)
+{
+	bool is_partial = work->part > 0 && work->part < 1;
+
+	return is_partial ? share_of(work, work->scaled) : work->scaled;
+}
+
 void work_begin(struct work *work, const struct work_load *load)
 {
+	work->whole = whole_of(work);
+	work->scaled = scaled_of(work);
+	work->part = 0;
 	work->begun = true;
 	work->past = sum_of(work);
 	work->last = (struct work_speed){0};
@@ -63,8 +87,6 @@ void work_note(struct work *work, const struct work_load *load)
 
 	work->on_probe_ns += probe_ns;
 	work->on_cpu_ns += cpu_ns;
-	work->all_probe_ns += probe_ns;
-	work->all_cpu_ns += cpu_ns;
 	work->at_open = *load;
 }
 
@@ -109,6 +131,7 @@ double work_seen(struct work *work, const struct work_period *period, const stru
 	struct work_speed sum;
 	double part = period->part, usual, speed;
 
+	work->part = part;
 	if (part <= 0 || part >= 1 || period->inside_ns <= 0)
 		return part;
 	work->last = speed_of(work, period, load);
@@ -125,9 +148,19 @@ double work_dearer(const struct work *work)
 	return fmin(fmax(work->on_probe_ns / work->on_cpu_ns, 1), DEARER_MAX);
 }
 
+static double in_parts(struct work_share share)
+{
+	return share.cpu_ns > 0 ? fmin(share.probe_ns / share.cpu_ns, 1) : 0;
+}
+
 double work_probed_share(const struct work *work)
 {
-	return work->all_cpu_ns > 0 ? fmin(work->all_probe_ns / work->all_cpu_ns, 1) : 0;
+	return in_parts(whole_of(work));
+}
+
+double work_scaled_share(const struct work *work)
+{
+	return in_parts(scaled_of(work));
 }
 
 double work_scale_error(double share)

@@ -30,13 +30,19 @@ struct work_speed {
 	double unsure_ns;      /* by so much own_ns may be wrong */
 };
 
+/* What probes took of processor time in windows, each as if it had been as long as its period. */
+struct work_share {
+	double probe_ns, cpu_ns;
+};
+
 /* The work of a process, or of several in all. Zeroed, no period has begun. */
 struct work {
 	bool begun;
 	struct work_load at_since, at_open; /* when the period began; what is noted up to */
 	double on_probe_ns, on_cpu_ns;	    /* in windows of those that were probed, since then */
 	struct work_speed past, last;	    /* of earlier periods, the older the less; of this */
-	double all_probe_ns, all_cpu_ns;    /* the same in all periods */
+	double part;			 /* of this period's time that was seen, by work_seen() */
+	struct work_share whole, scaled; /* of earlier periods: of all, of those seen in part */
 };
 
 /* How a period's time was spent. */
@@ -70,8 +76,11 @@ double work_dearer(const struct work *work);
  */
 double work_seen(struct work *work, const struct work_period *period, const struct work_load *load);
 
-/* The share of the processor time that probes took in windows, 0..1. */
+/* The share of the processor time that probes would have taken if all had been recorded, 0..1. */
 double work_probed_share(const struct work *work);
+
+/* The same of the periods that were seen in part: what is scaled from windows depends on it. */
+double work_scaled_share(const struct work *work);
 
 /*
  * By what factor what is scaled from windows to all of the time may be too large or too small where

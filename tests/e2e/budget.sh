@@ -86,7 +86,7 @@ test_each_by_its_own() {
 	truth=$(paced_calls "$all" <truth)
 	awk -v a="$calls" -v b="$truth" 'BEGIN { exit !(a > b * 0.6 && a < b * 1.8) }' ||
 		fail "$calls allocations by the profile, $truth by the target"
-	says '^allocated: scaled from the windows to the whole time; probes slow the processes a lot' \
+	says '^allocated: scaled from .* to the whole time.*; probes slow the processes a lot' \
 		reader comments prof/heapbpf.bench_work.*.pb.gz
 }
 
@@ -111,16 +111,16 @@ test_samples_cost() {
 # A burst's in use is what lives at its end: two threads hold 500 blocks each, replaced at full
 # speed; each thread may be between its free and its malloc.
 check_bursts() {
-	local in_use windows
+	local in_use
 
 	need_tier "$1"
 	steady
 	heapbpf_run --max-overhead 10 -r 1 --tier "$1" -p "$target_pid" -d 4s -o p.pb.gz
 	whole
 	reader valid p.pb.gz
-	read -r _ _ windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
+	[[ -n $(windows p.pb.gz) ]] || fail "it was recorded as a whole"
 	in_use=$(reader total p.pb.gz inuse_objects)
-	((in_use > 0 && in_use <= 1000 * windows)) || fail "$in_use in use in $windows windows"
+	((in_use > 0 && in_use <= 1000)) || fail "$in_use in use"
 	steady_end
 }
 
@@ -134,6 +134,25 @@ test_bursts_multi() {
 
 test_bursts_perf() {
 	check_bursts perf
+}
+
+# Without an end that is known there is a burst now and then. What lives for moments does not add up: in
+# use is what a burst ends with, however many there are. And the limit is kept, by what hits cost.
+test_bursts_do_not_add_up() {
+	local in_use windows share
+
+	steady
+	heapbpf_start --max-overhead 30 -r 1 -p "$target_pid" -o p.pb.gz
+	read -rt 12 <> <(:) || true
+	heapbpf_stop
+	whole
+	read -r _ _ windows < <(windows p.pb.gz) || fail "it was recorded as a whole"
+	((windows >= 2)) || fail "$windows windows"
+	in_use=$(reader total p.pb.gz inuse_objects)
+	((in_use > 0 && in_use <= 1000)) || fail "$in_use in use in $windows windows"
+	share=$(sed -n "s/^probes: .* \\([0-9.]*\\)% of the processes' time (30% allowed)/\\1/p" out)
+	awk -v share="$share" 'BEGIN { exit !(share > 3 && share < 45) }' || fail "probes took $share %"
+	steady_end
 }
 
 # Who is idle is recorded whole, and exact runs are exact unless asked otherwise.
@@ -184,13 +203,13 @@ test_summary() {
 	heapbpf_run --max-overhead 5% -p "$target_pid" -d 2s -o p.pb.gz
 	whole
 	says '^recorded: [0-9.]* of [0-9.]* s in [0-9]+ windows?; all of it would have cost [0-9]+%' cat out
-	says '^in use: allocated in one of the windows and alive at its end' cat out
+	says '^in use: allocated in a window and alive at its end' cat out
 	says '^probes: [1-9][0-9]* hits/s at [0-9.]+ us \(measured here\): [0-9.]+% of one core' cat out
 	heapbpf_run --max-overhead 5% -t allocs -p "$target_pid" -d 2s -o p.pb.gz
 	whole
 	says '^recorded: .* all of it would have cost [0-9]+% of the processes. time \(--max-overhead none\)$' cat out
-	says '^allocated: scaled from the windows to the whole time' cat out
-	says '^allocated: scaled from the windows to the whole time' reader comments p.pb.gz
+	says '^allocated: scaled from .* to the whole time' cat out
+	says '^allocated: scaled from .* to the whole time' reader comments p.pb.gz
 	steady_end
 }
 

@@ -61,6 +61,7 @@ struct outcome {
 	double probe_ns, cpu_ns;
 	double longest_s, seen_s;
 	int windows;
+	double rate_factor; /* the least */
 };
 
 /* How a recording is made. */
@@ -132,7 +133,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 {
 	int64_t start = 5 * SECOND, end = start + setup->seconds * SECOND, now;
 	double raw = 0, opened_s = 0, coverage, part = setup->part > 0 ? setup->part : 1;
-	struct outcome out = {0};
+	struct outcome out = {.rate_factor = 1};
 	struct work_load load = {0};
 	struct work_period period;
 	struct budget budget;
@@ -170,6 +171,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 		if (open_in >= 0 && open_in-- == 0 && !budget_is_over(&budget, now)) {
 			budget_opened(&budget, now, &load, part);
 			opened_s = now / 1e9;
+			out.rate_factor = fmin(out.rate_factor, budget_rate_factor(&budget));
 		}
 		raw += live_all(rate, setup, (now - start) / 1e9, budget.opened_ns ? part : 0, &out,
 				&load);

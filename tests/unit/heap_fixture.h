@@ -224,14 +224,15 @@ static inline void add_site_seen(struct heap *heap, uint64_t id, uint64_t size, 
 				 uint64_t allocs, uint64_t frees, uint64_t untracked,
 				 double coverage)
 {
-	heap_period(heap, coverage, 1e9);
+	heap_period(heap,
+		    &(struct heap_period){.coverage = coverage, .length_ns = 1e9, .epoch = 2});
 	add_site_now(heap, id, size, epoch, allocs, frees, untracked);
 }
 
 static inline void add_site(struct heap *heap, uint64_t id, uint64_t size, uint32_t epoch,
 			    uint64_t allocs, uint64_t frees, uint64_t untracked)
 {
-	add_site_seen(heap, id, size, epoch, allocs, frees, untracked, 1);
+	add_site_now(heap, id, size, epoch, allocs, frees, untracked);
 }
 
 static inline int make(const struct heap *heap, uint64_t rate, struct profile *out)
@@ -241,12 +242,21 @@ static inline int make(const struct heap *heap, uint64_t rate, struct profile *o
 	return heap_profile(heap, &source, &mappings, SYMBOLIZER, out);
 }
 
-/* A TEST with an empty `heap`, and a `profile` to make of it; both are gone at its end. */
+/* An empty heap in a period that is seen whole; heap_free(). */
+static inline struct heap *new_heap(void)
+{
+	struct heap *heap = heap_new();
+
+	heap_period(heap, &(struct heap_period){.coverage = 1, .epoch = 2});
+	return heap;
+}
+
+/* A TEST with a new_heap(), and a `profile` to make of it; both are gone at its end. */
 #define HEAP_TEST(name_)                                                                           \
 	static void heap_test_##name_(struct heap *heap, struct profile *profile);                 \
 	TEST(name_)                                                                                \
 	{                                                                                          \
-		struct heap *heap = heap_new();                                                    \
+		struct heap *heap = new_heap();                                                    \
 		struct profile profile = {0};                                                      \
                                                                                                    \
 		heap_test_##name_(heap, &profile);                                                 \

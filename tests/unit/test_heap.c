@@ -66,7 +66,7 @@ HEAP_TEST(scales_by_stack_and_size)
 	sample_at(1);
 }
 
-/* Each window counts by its own share of the time and its own rate; what is in use is as it was. */
+/* Each window counts by its own share of the time and its own rate; in use is the mean of them. */
 HEAP_TEST(windows_add_up)
 {
 	const struct profile_sample *sample;
@@ -86,7 +86,7 @@ HEAP_TEST(windows_add_up)
 	CHECK_EQ(sample->allocs.raw, 100);
 	CHECK_EQ(sample->inuse.raw, 16);
 	CHECK(fabs(sample->allocs.estimate - (40 + 50 / 0.5 + 10 / (p * 0.1))) < 1e-6);
-	CHECK(fabs(sample->inuse.estimate - (10 + 5 + 1 / p)) < 1e-9);
+	CHECK(fabs(sample->inuse.estimate - (10 + 5 + 1 / p) / 3) < 1e-9);
 	CHECK_EQ(sample->values[PROFILE_ALLOC_OBJECTS], floor(sample->allocs.estimate));
 	CHECK_EQ(sample->values[PROFILE_INUSE_SPACE], floor(sample->inuse.estimate * 1000));
 	CHECK(fabs(sample->allocs.variance -
@@ -111,7 +111,7 @@ HEAP_TEST(what_was_in_one_window_of_ten_is_uncertain)
 	add_stack(heap, 1, 2, HB_STACK_COMPLETE, always, 1);
 	add_stack(heap, 2, 2, HB_STACK_COMPLETE, once, 1);
 	for (int i = 0; i < 10; i++) {
-		heap_period(heap, 0.1, 1e9);
+		heap_period(heap, &(struct heap_period){.coverage = 0.1, .length_ns = 1e9});
 		add_site_now(heap, 1, 64, 2, 100, 0, 0);
 		if (i == 4)
 			add_site_now(heap, 2, 64, 2, 1000, 500, 0);
@@ -124,6 +124,35 @@ HEAP_TEST(what_was_in_one_window_of_ten_is_uncertain)
 	CHECK(relative_error(&profile->samples[1], false) > 0.5);
 	/* In use is what was seen, as it was seen. */
 	CHECK(relative_error(&profile->samples[1], true) == 0);
+}
+
+/* What an image before left is not in use, and the windows that it was in do not count. */
+HEAP_TEST(in_use_is_the_mean_of_the_windows_of_an_image)
+{
+	const uint64_t pcs[] = {0x400101};
+	struct heap_period period = {
+		.coverage = 0.1, .length_ns = 1e9, .epoch = 1, .was_there = true};
+
+	sample_at(1);
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
+	for (int i = 0; i < 3; i++)
+		heap_period(heap, &period);
+	period.epoch = 2;
+	heap_period(heap, &period);
+	add_site_now(heap, 1, 64, 2, 100, 40, 0);
+	/* Nothing. */
+	heap_period(heap, &period);
+	heap_period(heap, &period);
+	add_site_now(heap, 1, 64, 2, 100, 10, 0);
+	/* It ended in here, and then was in none. */
+	period.was_there = false;
+	heap_period(heap, &period);
+	add_site_now(heap, 1, 64, 2, 100, 50, 0);
+	heap_period(heap, &period);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_OBJECTS], (60 + 90 + 50) / 4);
+	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_SPACE], (60 + 90 + 50) / 4 * 64);
+	CHECK(fabs(heap_totals(heap, 2).inuse - 50) < 1e-9);
 }
 
 HEAP_TEST(whole_periods_are_exact)
@@ -141,7 +170,7 @@ HEAP_TEST(whole_periods_are_exact)
 
 TEST(huge_numbers_saturate)
 {
-	struct heap *heap = heap_new();
+	struct heap *heap = new_heap();
 	struct profile profile;
 
 	add_site(heap, 0, UINT64_MAX, 2, UINT64_MAX, 0, 0);
@@ -151,7 +180,7 @@ TEST(huge_numbers_saturate)
 	CHECK_EQ(profile_total(&profile, PROFILE_ALLOC_SPACE), INT64_MAX);
 	profile_clear(&profile);
 	heap_free(heap);
-	heap = heap_new();
+	heap = new_heap();
 	sample_at(4096);
 	add_site(heap, 0, 1, 2, UINT64_MAX, 0, 0);
 	sample_at(1);
@@ -206,7 +235,7 @@ HEAP_TEST(others_sites_are_not_ours)
 {
 	struct hb_site_key key = {.size = 8, .tgid = TGID + 1, .epoch = 2};
 
-	heap_period(heap, 1, 1e9);
+	heap_period(heap, &(struct heap_period){.coverage = 1});
 	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}, threshold), 0);
 	CHECK_EQ(make(heap, 1, profile), 0);
 	CHECK_EQ(profile->sample_cnt, 0);
@@ -236,7 +265,7 @@ HEAP_TEST(allocs_mode_has_nothing_in_use)
 
 TEST(only_what_happened_is_listed)
 {
-	struct heap *heap = heap_new();
+	struct heap *heap = new_heap();
 	struct profile profile;
 
 	counters[HB_LOSS_STACK_TOO_DEEP] = 5;
@@ -262,7 +291,7 @@ TEST(a_cut_is_no_loss)
 #define IS_CUT(id, name, text) [HB_LOSS_##id] = true,
 	static const bool is_cut[HB_LOSS_CNT] = {HB_CUT_LIST(IS_CUT)};
 #undef IS_CUT
-	struct heap *heap = heap_new();
+	struct heap *heap = new_heap();
 	struct profile profile;
 
 	for (int loss = 0; loss < HB_LOSS_CNT; loss++) {
@@ -281,7 +310,7 @@ TEST(a_cut_is_no_loss)
 /* A large collection whose entries are added forwards or backwards. */
 static struct heap *large(size_t stack_cnt, bool backwards)
 {
-	struct heap *heap = heap_new();
+	struct heap *heap = new_heap();
 
 	sample_at(4096);
 	for (size_t n = 0; n < stack_cnt; n++) {

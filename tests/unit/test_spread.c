@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SECOND 1e9
+#define TENTH  0.1 /* is seen */
 
 /* The standard error of the sum of `cnt` estimates. */
 static double error_of(const struct spread_periods *periods, const struct spread *spreads, int cnt)
@@ -31,7 +32,7 @@ TEST(what_is_seen_whole_has_no_error)
 	struct spread spread = {0};
 
 	for (int i = 0; i < 10; i++) {
-		spread_period(&periods, SECOND, false);
+		spread_period(&periods, 1, 0);
 		spread_add(&periods, &spread, 100 * i);
 	}
 	CHECK(error_of(&periods, &spread, 1) == 0);
@@ -42,7 +43,7 @@ TEST(one_window_tells_nothing_of_others)
 	struct spread_periods periods = {0};
 	struct spread spread = {0};
 
-	spread_period(&periods, SECOND, true);
+	spread_period(&periods, TENTH, SECOND);
 	spread_add(&periods, &spread, 100);
 	CHECK(error_of(&periods, &spread, 1) == 0);
 }
@@ -53,8 +54,8 @@ TEST(what_is_always_the_same_has_none)
 	struct spread spread = {0};
 
 	for (int i = 0; i < 20; i++) {
-		spread_period(&periods, SECOND, true);
-		/* The first difference is of the second period: what was before the first is unknown. */
+		spread_period(&periods, TENTH, SECOND);
+		/* What was before the first period is unknown. */
 		spread_add(&periods, &spread, 60);
 		spread_add(&periods, &spread, 40);
 	}
@@ -70,13 +71,13 @@ TEST(what_was_there_once_is_as_uncertain_as_large)
 		double error;
 
 		for (int i = 0; i < 10; i++) {
-			spread_period(&periods, SECOND, true);
+			spread_period(&periods, TENTH, SECOND);
 			if (i == when)
 				spread_add(&periods, &spread, 5000);
 		}
 		error = error_of(&periods, &spread, 1);
-		/* (2 * 5000^2 / 2) * 10 / 9; whether the two differences have one sign is chance. */
-		CHECK(error > 0.5 * 5000 && error < 1.5 * 5000);
+		/* Two differences, nine of ten compared, nine tenths not seen. */
+		CHECK(fabs(error / sqrt(5000. * 5000 * 2 / 2 * 10 / 9 * 0.9) - 1) < 1e-5);
 	}
 }
 
@@ -90,7 +91,7 @@ TEST(sums_know_what_moves_together)
 	for (int i = 0; i < 40; i++) {
 		double value = (double)(xorshift_next(&random) % 1000);
 
-		spread_period(&periods, SECOND, true);
+		spread_period(&periods, TENTH, SECOND);
 		spread_add(&periods, &alike[0], value);
 		spread_add(&periods, &alike[1], value);
 		spread_add(&periods, &turns[0], value);
@@ -108,25 +109,76 @@ TEST(a_slow_change_is_no_chance)
 	double sum = 0;
 
 	for (int i = 0; i < 30; i++) {
-		spread_period(&periods, SECOND, true);
+		spread_period(&periods, TENTH, SECOND);
 		spread_add(&periods, &spread, 100 + 10 * i);
 		sum += 100 + 10 * i;
 	}
 	CHECK(error_of(&periods, &spread, 1) < 0.02 * sum);
 }
 
-TEST(periods_of_other_lengths_are_not_compared)
+/* The look at the beginning is no second, and does not count as one that was not compared. */
+TEST(a_short_period_is_not_compared)
+{
+	struct spread_periods periods = {0};
+	struct spread spread = {0};
+
+	spread_period(&periods, 0.5, SECOND / 30);
+	spread_add(&periods, &spread, 1000);
+	for (int i = 0; i < 10; i++) {
+		spread_period(&periods, TENTH, SECOND);
+		spread_add(&periods, &spread, i == 4 ? 5000 : 0);
+	}
+	CHECK(fabs(error_of(&periods, &spread, 1) / 5000 - 1) < 0.01);
+}
+
+/* Windows that come too late make one period of two. */
+TEST(a_period_twice_as_long_is_expected_to_have_twice_as_much)
 {
 	struct spread_periods periods = {0};
 	struct spread spread = {0};
 
 	for (int i = 0; i < 10; i++) {
-		double length = i % 2 ? SECOND : SECOND / 30;
+		double seconds = 1 + i % 2;
 
-		spread_period(&periods, length, true);
-		spread_add(&periods, &spread, length);
+		spread_period(&periods, TENTH, seconds * SECOND);
+		spread_add(&periods, &spread, 100 * seconds);
+	}
+	CHECK(error_of(&periods, &spread, 1) < 1e-3);
+}
+
+/* What is seen nearly whole is known nearly whole, however it changes. */
+TEST(what_was_seen_is_no_error)
+{
+	for (int percent = 10; percent < 100; percent += 10) {
+		struct spread_periods periods = {0};
+		struct spread spread = {0};
+
+		for (int i = 0; i < 10; i++) {
+			spread_period(&periods, percent / 100., SECOND);
+			spread_add(&periods, &spread, i % 2 ? 1000 : 0);
+		}
+		/* Nine differences of 1000. */
+		CHECK(fabs(error_of(&periods, &spread, 1) /
+				   sqrt(1e6 * 9 / 2 * 10 / 9 * (1 - percent / 100.)) -
+			   1) < 1e-5);
+	}
+}
+
+/* A whole period between two windows: they are no neighbours. */
+TEST(whole_periods_part_the_others)
+{
+	struct spread_periods periods = {0};
+	struct spread spread = {0};
+
+	for (int i = 0; i < 10; i++) {
+		spread_period(&periods, i % 2 ? 1 : TENTH, i % 2 ? 0 : SECOND);
+		spread_add(&periods, &spread, 100 * i);
 	}
 	CHECK(error_of(&periods, &spread, 1) == 0);
+	CHECK(spread_factor(&periods) == 0);
+	/* Nobody is left in the list. */
+	spread_period(&periods, 1, 0);
+	CHECK(!periods.added && !spread.next && spread.last == 0);
 }
 
 /* Bernoulli draws of 1000 objects a period, as raw / p. */
@@ -147,7 +199,8 @@ TEST(it_is_what_repeated_runs_show)
 		for (int i = 0; i < period_cnt; i++) {
 			int raw = 0;
 
-			spread_period(&periods, SECOND, true);
+			/* Moments have nothing to do with it. */
+			spread_period(&periods, 0, SECOND);
 			for (int n = 0; n < objects; n++)
 				raw += (double)xorshift_next(&random) * 0x1p-53 < p;
 			spread_add(&periods, &spread, raw / p);

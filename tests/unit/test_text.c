@@ -192,14 +192,13 @@ TEST(google_scales_as_we_do)
 		CHECK(agrees(google_total("p.txt", indexes[i]), &profile, i));
 }
 
-/* Windows have rates of their own and leave time out: only the estimates say what was. */
-TEST(both_read_the_estimates_of_windows)
+static void both_read_the_estimates(struct profile_coverage coverage)
 {
 	struct profile profile = fixture_profile(RATE);
 
 	if (!fixture_has("go") || !fixture_has("google-pprof"))
 		return;
-	profile.coverage = (struct profile_coverage){.window_cnt = 9, .seen_ns = 3000000000};
+	profile.coverage = coverage;
 	for (size_t i = 0; i < profile.sample_cnt; i++)
 		for (int value = 0; value < PROFILE_VALUE_CNT; value++)
 			profile.samples[i].values[value] *= 10;
@@ -208,6 +207,18 @@ TEST(both_read_the_estimates_of_windows)
 		CHECK_EQ(go_total("p.txt", indexes[i]), (double)profile_total(&profile, i));
 		CHECK_EQ(google_total("p.txt", indexes[i]), (double)profile_total(&profile, i));
 	}
+}
+
+/* Windows have rates of their own and leave time out: only the estimates say what was. */
+TEST(both_read_the_estimates_of_windows)
+{
+	both_read_the_estimates((struct profile_coverage){.window_cnt = 9, .seen_ns = 3000000000});
+}
+
+/* So do turns. */
+TEST(both_read_the_estimates_of_turns)
+{
+	both_read_the_estimates((struct profile_coverage){.share = 2});
 }
 
 TEST(both_are_exact_at_rate_one)
@@ -221,7 +232,8 @@ TEST(both_are_exact_at_rate_one)
 		 0,
 		 {100, 100, 0},
 		 {33, 33, 0},
-		 {100, 0, 33, 0}}, /* objects of size 0 */
+		 {100, 0, 33, 0},
+		 {0}}, /* objects of size 0 */
 	};
 
 	profile.samples = samples;

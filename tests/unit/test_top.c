@@ -97,6 +97,7 @@ TEST(windows_at_rate_one_are_not_exact)
 	struct profile profile = fixture_profile(1);
 
 	profile.tracks_inuse = false;
+	profile.coverage.window_cnt = 3;
 	for (size_t i = 0; i < profile.sample_cnt; i++)
 		profile.samples[i].replicate[0] = (float)profile.samples[i].allocs.raw;
 	table_of(&profile, 10, 0);

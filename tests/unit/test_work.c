@@ -159,6 +159,38 @@ TEST(the_share_of_probes)
 		load.probed_cpu_ns = load.cpu_ns;
 	}
 	CHECK(is_near(work_probed_share(&work), 0.4));
+	CHECK_EQ(work_scaled_share(&work), 0);
+}
+
+/*
+ * A process that allocates nothing for ten seconds, recorded whole, and then all the time, in
+ * windows of a tenth: half of the time probes would have taken nine tenths of it.
+ */
+TEST(the_share_of_a_load_that_rose)
+{
+	struct work_load load = {0};
+	struct work work = {0};
+
+	for (int second = 0; second < 20; second++) {
+		bool is_busy = second >= 10;
+		double inside_ms = is_busy ? 100 : 1000, probe_ms = is_busy ? 90 : 0;
+
+		work_begin(&work, &load);
+		work_opened(&work, &load);
+		load.probe_ns += probe_ms * MS;
+		load.cpu_ns += inside_ms * MS;
+		load.probed_cpu_ns = load.cpu_ns;
+		work_note(&work, &load);
+		load.cpu_ns += (1000 - inside_ms) * MS;
+		load.probed_cpu_ns = load.cpu_ns;
+		work_seen(&work,
+			  &(struct work_period){.part = inside_ms / 1000,
+						.inside_ns = inside_ms * MS,
+						.outside_ns = (1000 - inside_ms) * MS},
+			  &load);
+	}
+	CHECK(is_near(work_probed_share(&work), 0.45));
+	CHECK(is_near(work_scaled_share(&work), 0.9));
 }
 
 /* A scale of what is slowed a little is about right; of what hardly gets on, it may be anything. */
