@@ -106,6 +106,7 @@ bench: all
 	scripts/bench-budget.sh
 	scripts/bench-accuracy.sh
 	scripts/bench-peers.sh
+	scripts/bench-all.sh
 	scripts/bench-user.sh
 
 format:

@@ -28,6 +28,13 @@ options=([heap]="-t heap --max-overhead none" [heap_10]="-t heap" [heap_2]="-t h
 	[allocs]="-t allocs --max-overhead none" [allocs_10]="-t allocs" [allocs_2]="-t allocs --max-overhead 2")
 read -ra modes <<<"${MODES:-heap allocs heap_10 allocs_10 heap_2 allocs_2}"
 
+for program in "${programs[@]}"; do
+	[[ -n ${title[$program]:-} ]] || fail "no program $program" || exit 64
+done
+for mode in "${modes[@]}"; do
+	[[ -n ${options[$mode]:-} ]] || fail "no mode $mode" || exit 64
+done
+
 # One run of `program` in `mode`: SITE lines of the program and SEEN lines of the profile go to the file
 # `sites`, with the TOTAL bytes of the profile and what they may be off by, percent. The program begins
 # when everything is in place.
@@ -37,14 +44,18 @@ record_once() {
 	# shellcheck disable=SC2086
 	heapbpf_start --top 1 -p "$target_pid" -o p.pb.gz ${options[$mode]}
 	target_go
-	target_await DONE >sites
+	target_await DONE >truth
 	heapbpf_stop
-	((heapbpf_status < 2))
+	((heapbpf_status < 2)) || fail "heapbpf ended with $heapbpf_status: $(<err)"
 	stop_program
-	reader cum p.pb.gz | awk '{ print "SEEN", $1, $3 }' >>sites
+	reader cum p.pb.gz >seen
+	total=$(reader total p.pb.gz alloc_space)
 	# The last table is that of allocations.
-	echo "TOTAL $(reader total p.pb.gz alloc_space) $(awk '$NF == "total" { told = $2 }
-		END { print told + 0 }' out)" >>sites
+	{
+		cat truth
+		awk '{ print "SEEN", $1, $3 }' seen
+		awk -v total="$total" '$NF == "total" { told = $2 } END { print "TOTAL", total, told + 0 }' out
+	} >sites
 }
 
 # From `sites`: the total in parts of the truth, what it may be off by, and the percentage of the bytes
@@ -75,7 +86,7 @@ for ((round = 1; round <= rounds; round++)); do
 done
 bench_progress ""
 
-bench_header "$rounds"
+bench_header "$rounds" | sed 's/medians of //'
 printf '\n| total, of the truth | mean | runs differ by | said |\n|---|---|---|---|\n'
 for program in "${programs[@]}"; do
 	for mode in "${modes[@]}"; do
@@ -83,15 +94,23 @@ for program in "${programs[@]}"; do
 			{ sum += $1; squares += $1 * $1; told += $2 * $2 }
 			END {
 				mean = sum / NR
-				spread = sqrt((squares / NR - mean * mean) * NR / (NR > 1 ? NR - 1 : 1))
-				printf "| %s | %.3f ± %.3f | %.3f | %.3f |\n", what, mean,
-					spread / sqrt(NR), spread, sqrt(told / NR)
+				rest = squares / NR - mean * mean
+				printf "| %s | %.3f", what, mean
+				if (NR > 1) {
+					spread = sqrt((rest > 0 ? rest : 0) * NR / (NR - 1))
+					printf " ± %.3f | %.3f", spread / sqrt(NR), spread
+				} else {
+					printf " | -"
+				}
+				printf " | %.3f |\n", sqrt(told / NR)
 			}' "$program.$mode"
 	done
 done
 
 printf '\n| bytes at a wrong site'
-printf ' | %s' "${modes[@]/#/}"
+for mode in "${modes[@]}"; do
+	printf ' | %s' "${heading[$mode]}"
+done
 printf ' |\n|---'
 printf '|---%.0s' "${modes[@]}"
 printf '|\n'

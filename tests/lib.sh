@@ -9,6 +9,8 @@
 # writes to --ready-fd when its probes are in place.
 set -euEo pipefail
 shopt -s inherit_errexit
+# Numbers with a point, in time as well.
+export LC_NUMERIC=C
 
 TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BUILD=$(realpath -m "${BUILD:-$TESTS/../build}")

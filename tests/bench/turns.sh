@@ -31,8 +31,8 @@ turns_start() {
 	load_pid=0
 	"start_$load"
 	case $load in
-	redis) redis_load & load_pid=$! ;;
-	pipelined) redis_load -P 16 & load_pid=$! ;;
+	redis) "${redis_load[@]}" >messages 2>&1 & load_pid=$! ;;
+	pipelined) "${redis_load[@]}" -P 16 >messages 2>&1 & load_pid=$! ;;
 	postgres) ;;
 	*) target_go ;;
 	esac
@@ -53,6 +53,8 @@ turns_end() {
 		swap_twins
 		bench_stop
 	fi
+	# Without its server it would try again for ever.
+	((load_pid == 0)) || kill -KILL "$load_pid" 2>/dev/null || true
 	((load_pid == 0)) || wait "$load_pid" 2>/dev/null || true
 	rm -f db/log.*
 }
@@ -61,56 +63,69 @@ turns_end() {
 turns_done() {
 	case $load in
 	redis | pipelined) redis_done ;;
-	postgres) cat db/log.* | wc -l ;;
+	# Its log has a number for each transaction; the last line may be half of one.
+	postgres) tail -q -n 2 db/log.* | head -n 1 | cut -d ' ' -f 2 ;;
 	*) od -An -t d8 "$1" ;;
 	esac
 }
 
 # turns_look: prints the time, and what was done: by the program, and by its twin.
 turns_look() {
-	local both=("$EPOCHREALTIME" "$(turns_done "$counter")")
+	local program twin="" at=$EPOCHREALTIME
 
-	has_twin && both+=("$(turns_done "$twin_counter")")
-	echo "${both[@]}"
+	program=$(turns_done "$counter")
+	if has_twin; then
+		twin=$(turns_done "$twin_counter")
+	fi
+	echo "$at" "$program" "$twin"
 }
 
 # phase FILE: for `seconds`, as things are; appends to FILE the work per second, and the twin's.
 phase() {
-	local before
+	local before after
 
 	before=$(turns_look)
 	read -rt "$seconds" <> <(:) || true
-	kill -0 "$target_pid"
-	echo "$before $(turns_look)" | awk '{ n = NF / 2; time = $(n + 1) - $1
-		print ($(n + 2) - $2) / time, (n > 2 ? ($(n + 3) - $3) / time : "") }' >>"$1"
+	after=$(turns_look)
+	echo "$before $after" | awk '{ n = NF / 2; time = $(n + 1) - $1
+		for (i = 2; i <= n; i++) {
+			if ($(n + i) <= $i)
+				exit 1
+			printf "%s%.3f", (i > 2 ? " " : ""), ($(n + i) - $i) / time
+		}
+		print "" }' >>"$1"
 }
 
 # The same with heapbpf.
 watched_phase() {
-	watch_heapbpf
-	phase "$1"
-	heapbpf_wait
-	((heapbpf_status < 2))
-	bench_spent
+	watch_heapbpf && phase "$1" && heapbpf_wait && ((heapbpf_status < 2)) && bench_spent
 }
 
 # Once `mode`: appends what was left of the speed to LOAD.MODE.done, and what was done in a second by the
-# one that nobody watched to LOAD.nothing.done.
+# one that nobody watched to LOAD.nothing.done. False: it could not be measured.
 turns_measure() {
-	rm -f phases
+	: >phases
 	if has_twin; then
-		watched_phase phases
-		swap_twins
-		watched_phase phases
-		awk '{ ratio[NR] = $1 / $2; print $2 >"alone" } END { print sqrt(ratio[1] * ratio[2]) }' phases
-		cat alone >>"$load.nothing.done"
+		watched_phase phases && swap_twins && watched_phase phases || return
+		awk '{ ratio[NR] = $1 / $2 } END { print sqrt(ratio[1] * ratio[2]) }' phases >>"$load.$mode.done"
+		cut -d ' ' -f 2 phases >>"$load.nothing.done"
 	else
-		phase phases
-		watched_phase phases
-		phase phases
-		awk '{ speed[NR] = $1 } END { print speed[2] / (speed[1] + speed[3]) * 2 }' phases
-		awk 'NR != 2' phases >>"$load.nothing.done"
-	fi >>"$load.$mode.done"
+		phase phases && watched_phase phases && phase phases || return
+		awk '{ speed[NR] = $1 } END { print speed[2] / (speed[1] + speed[3]) * 2 }' phases \
+			>>"$load.$mode.done"
+		sed 2d phases >>"$load.nothing.done"
+	fi
+}
+
+# Why it could not be measured; the program starts anew.
+turns_failed() {
+	{ kill -0 "$target_pid" 2>/dev/null && echo "tool failed"; } >>"$load.$mode.failed" ||
+		echo "program died" >>"$load.$mode.failed"
+	cat err >&2
+	kill -KILL "$heapbpf_pid" 2>/dev/null || true
+	wait "$heapbpf_pid" 2>/dev/null || true
+	turns_end
+	turns_begin
 }
 
 # turns_rounds ROUNDS: every load in every mode but `nothing`, in turns.
@@ -123,7 +138,7 @@ turns_rounds() {
 			for mode in "${modes[@]}"; do
 				[[ $mode == nothing ]] && continue
 				bench_progress "$load: round $round of $1: $mode"
-				turns_measure
+				turns_measure || turns_failed
 			done
 		done
 		turns_end
@@ -131,17 +146,19 @@ turns_rounds() {
 	bench_progress ""
 }
 
-# The median of LOAD.MODE.done and its standard error, from the median deviation.
+# The mean of LOAD.MODE.done and its standard error.
 cell_left() {
-	local median
-
-	median=$(script_median "$1.$2.done")
-	awk -v median="$median" '{ d = $1 - median; print d < 0 ? -d : d }' "$1.$2.done" >deviations
-	awk -v median="$median" -v deviation="$(script_median deviations)" -v cnt="$(lines deviations)" \
-		'BEGIN { printf "%.3g ± %.2g", median, 1.4826 * 1.2533 * deviation / sqrt(cnt) }'
+	awk '{ sum += $1; squares += $1 * $1 }
+		END {
+			mean = sum / NR
+			rest = squares / NR - mean * mean
+			printf "%.3g", mean
+			if (NR > 1)
+				printf " ± %.2g", sqrt((rest > 0 ? rest : 0) / (NR - 1))
+		}' "$1.$2.done"
 }
 
-# The same, of LOAD.nothing.done.
+# What one that is not watched does in a second, while its twin is or is not.
 cell_alone() {
 	printf '%.0f' "$(script_median "$1.nothing.done")"
 }

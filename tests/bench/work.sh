@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What bench-budget.sh and bench-peers.sh share: programs that work for `seconds` on the wall, what
-# they and the one who watches them take, and tables of that. A script sources this after
-# tests/lib.sh, sets `seconds` and calls bench_begin. A mode is heapbpf with options[MODE], or functions:
+# What benches share that let programs work for a time: the programs, what they and the one who watches
+# them take, and tables of that. A script sources this after tests/lib.sh, with `seconds` set to how long
+# that is on the wall, and calls bench_begin. A mode is heapbpf with options[MODE], or functions:
 #   prepare_MODE   may set `launch`: words before the program's command
 #   watch_MODE     begins to watch `target_pid`
 #   unwatch_MODE   ends that, before the program ends
@@ -149,18 +149,17 @@ redis_done() {
 	redis-cli -s socket info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p'
 }
 
-# redis_load OPTION...: gives it work for as long as is said.
-redis_load() {
-	timeout "$lasting" redis-benchmark -s socket -q -n 1000000000 -r 100000 -t set "$@" >messages || true
-}
+# Gives it work until it is killed.
+redis_load=(redis-benchmark -s socket -q -l -n 1000000 -r 100000 -t set)
 
 # redis_work OPTION...: commands done.
 redis_work() {
-	local before
+	local before after
 
-	before=$(redis_done)
-	redis_load "$@"
-	echo $(($(redis_done) - before))
+	before=$(redis_done) || return
+	timeout "$seconds" "${redis_load[@]}" "$@" >messages || true
+	after=$(redis_done) || return
+	echo $((after - before))
 }
 
 work_redis() {

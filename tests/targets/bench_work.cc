@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Work for a time instead of a number of calls, so that what watches it has time to find its pace.
- *   bench_work KIND [SECONDS [FILE]]    default 20; says how much was done in that time on the wall,
- *                                       and keeps a count of it in the first 8 bytes of FILE
+ *   bench_work KIND [SECONDS [FILE]]    default 20; says how much was done in that time on the
+ *                                       wall, and keeps a count of it in the first 8 bytes of FILE
  *
  *   tight   nothing but malloc and free
  *   churn   two threads that replace objects of up to 1 KiB, 100,000 alive
