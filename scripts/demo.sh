@@ -45,7 +45,7 @@ service=$!
 read -r -u "$said"
 printf '\nA little web service runs as process %d (%s). It grows. Where?\n' "$service" "$source"
 
-step "$build/heapbpf" -p "$service" -d 5s -o "$demo/"
+step "$build/heapbpf" -p "$service" -d 10s -o "$demo/"
 
 profile=$demo/heapbpf.leaky.$service.pb.gz
 printf '\nThe profile:\n'
