@@ -47,11 +47,12 @@ static void show_cost(const struct windows_cost *cost, double limit, int64_t dur
 	if (cost->emulated_ns > 0)
 		fprintf(out, " at %.2f us (measured here): %.1f%% of one core",
 			cost->emulated_ns / 1e3, 100 * cost->probe_ns / (double)duration_ns);
-	if (cost->emulated_ns > 0 && cost->cpu_ns > 0)
+	if (cost->emulated_ns > 0 && cost->cpu_ns > 0) {
 		fprintf(out, ", %.1f%% of the processes' time",
 			100 * fmin(cost->probe_ns / cost->cpu_ns, 1));
-	if (!isinf(limit))
-		fprintf(out, " (%g%% allowed)", 100 * limit);
+		if (!isinf(limit))
+			fprintf(out, " (%g%% allowed)", 100 * limit);
+	}
 	if (cost->stepped_hits)
 		fprintf(out, "; %" PRIu64 " hits single-stepped at %.1f us", cost->stepped_hits,
 			cost->stepped_ns / 1e3);

@@ -39,7 +39,8 @@ struct heap {
 	struct stack *stacks;	   /* by id */
 	struct site *sites;	   /* by key */
 	struct heap_period period; /* the last one */
-	uint32_t window_cnt;	   /* that the process was in with the image it has */
+	/* The first window that the process was in with this image; all such, in parts of it. */
+	double first_ns, windows;
 	struct spread_periods periods;
 };
 
@@ -102,13 +103,13 @@ void heap_free(struct heap *heap)
 
 /*
  * Adds `raw` objects, each seen with probability p: an estimate of raw / p (Horvitz and Thompson
- * 1952), whose variance is estimated by raw (1 - p) / p^2.
+ * 1952), whose variance is estimated by raw (1 - p) / p^2; times `weight`.
  */
-static void tally_add(struct profile_tally *tally, uint64_t raw, double p)
+static void tally_add(struct profile_tally *tally, uint64_t raw, double p, double weight)
 {
 	tally->raw += raw;
-	tally->estimate += (double)raw / p;
-	tally->variance += (double)raw * (1 - p) / (p * p);
+	tally->estimate += (double)raw / p * weight;
+	tally->variance += (double)raw * (1 - p) / (p * p) * weight * weight;
 }
 
 /* Adds `part` of what `tally` stands for. */
@@ -120,12 +121,26 @@ static void tally_add_part(struct profile_tally *sum, const struct profile_tally
 	sum->variance += tally->variance * part * part;
 }
 
+/* What a window weighs, by its length: 1 if it is the only one, so that its counts stay exact. */
+static double weight_of(const struct heap *heap)
+{
+	return heap->period.window_ns / heap->first_ns;
+}
+
+static void add_window(struct heap *heap)
+{
+	if (heap->first_ns <= 0)
+		heap->first_ns = heap->period.window_ns;
+	heap->windows += weight_of(heap);
+}
+
 void heap_period(struct heap *heap, const struct heap_period *period)
 {
 	if (period->epoch != heap->period.epoch)
-		heap->window_cnt = 0;
+		heap->first_ns = heap->windows = 0;
 	heap->period = *period;
-	heap->window_cnt += period->was_there;
+	if (period->was_there)
+		add_window(heap);
 	spread_period(&heap->periods, period->coverage, period->length_ns);
 }
 
@@ -134,10 +149,10 @@ bool heap_knows_spread(const struct heap *heap)
 	return spread_factor(&heap->periods) > 0;
 }
 
-/* What is in use at the ends of all windows, in parts of their sum. */
+/* The mean of what is in use at the ends of windows, in parts of their sum. */
 static double mean_inuse(const struct heap *heap)
 {
-	return heap->window_cnt > 1 ? 1. / heap->window_cnt : 1;
+	return heap->windows > 0 ? 1 / heap->windows : 1;
 }
 
 int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct hb_site *counts,
@@ -164,17 +179,18 @@ int heap_add_site(struct heap *heap, const struct hb_site_key *key, const struct
 	/* What was sampled cannot have p = 0. */
 	if (p <= 0)
 		p = 1;
-	tally_add(&site->allocs, counts->allocs, p * heap->period.coverage);
+	tally_add(&site->allocs, counts->allocs, p * heap->period.coverage, 1);
 	spread_add(&heap->periods, &site->spread,
 		   (double)counts->allocs / (p * heap->period.coverage));
 	if (heap->period.was_look)
 		return 0;
 	/* Even if it ended before the window did. */
-	heap->window_cnt += !heap->period.was_there;
+	if (!heap->period.was_there)
+		add_window(heap);
 	heap->period.was_there = true;
 	/* Races between counters never show as a negative. */
 	if (counts->allocs > gone)
-		tally_add(&site->inuse, counts->allocs - gone, p);
+		tally_add(&site->inuse, counts->allocs - gone, p, weight_of(heap));
 	return 0;
 }
 

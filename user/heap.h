@@ -38,13 +38,15 @@ struct heap_period {
 	double coverage;  /* share of its work that was seen, 0..1 */
 	double length_ns; /* of any length if all of it was */
 	uint32_t epoch;	  /* the image that the process had at its end */
+	double window_ns; /* how long the window was, above 0 */
 	bool was_there;	  /* in the window, though it may have allocated nothing */
 	bool was_look;	  /* so short that what is in use at its end means nothing */
 };
 
 /*
  * The period ended: what is added from now on was counted in it. Before the first one nothing is.
- * What is in use is the mean of what is in use at the ends of the windows that it was in.
+ * What is in use is the mean of what is in use at the ends of the windows that it was in, each by
+ * its length.
  */
 void heap_period(struct heap *heap, const struct heap_period *period);
 

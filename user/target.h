@@ -74,6 +74,9 @@ struct target {
 	struct work_load load; /* what it and its probes used, as of the last look of windows */
 	uint64_t costs[HB_COST_CNT];  /* what probes cost it until then, by enum hb_stat */
 	struct work work;	      /* in the current period of the budget */
+	bool gone;		      /* it had ended when the last window began */
+	bool was_there;		      /* it was in the window of this period, */
+	uint32_t window_epoch;	      /* with this image */
 	struct profile_memory memory; /* as of the last target_read_memory() */
 	struct heap *heap;	      /* owned; what was counted in windows that are over */
 	struct target *older;	      /* borrowed; had the same number before, or NULL */

@@ -22,6 +22,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* Of processes that take turns in being recorded; bursts are longer. */
 #define TURN_NS	      1000000000LL
@@ -41,6 +42,7 @@ struct windows {
 	uint64_t counters[HB_COUNTER_CNT];	 /* at the last look */
 	uint64_t first_counters[HB_COUNTER_CNT]; /* at the first one */
 	double first_probe_ns;
+	double window_ns; /* how long they were open in the period */
 	double part;	  /* of the processes are recorded now; 1: all */
 	uint64_t random;  /* state of the generator, for turns */
 	double before_ns; /* processor time of the targets before the recording */
@@ -53,7 +55,7 @@ void windows_free(struct windows *windows)
 	free(windows);
 }
 
-/* Does anything depend on what the probes cost? */
+/* Does any plan, or scale, depend on what the probes cost? */
 static bool is_costed(const struct windows *windows)
 {
 	return !isinf(windows->budget.limit) || windows->session->opts->share;
@@ -153,6 +155,7 @@ static int settle(struct windows *windows, const struct work_period *of_all, dou
 	struct work_period period = *of_all;
 	struct heap_period ended = {
 		.length_ns = period.inside_ns + period.outside_ns,
+		.window_ns = fmax(windows->window_ns, 1),
 		.was_look = was_look,
 	};
 
@@ -165,10 +168,12 @@ static int settle(struct windows *windows, const struct work_period *of_all, dou
 					 ? work_seen(&target->work, &period, &target->load)
 					 : coverage;
 		ended.epoch = target->epoch;
-		ended.was_there = coverage > 0 && !target->exited && !was_look &&
-				  (!session->opts->share || target->in_turn);
+		ended.was_there =
+			target->was_there && !was_look && target->window_epoch == target->epoch;
 		heap_period(target->heap, &ended);
+		target->was_there = false;
 	}
+	windows->window_ns = 0;
 	return loader_settle(session->loader, heap_of, &session->targets);
 }
 
@@ -222,22 +227,42 @@ static int arm(struct windows *windows)
 	return session_arm(windows->session);
 }
 
+/*
+ * Bytes per sample in the window that opens. What is alive must find room: in a burst no more than
+ * an eighth of the machine's memory comes to that.
+ */
+static uint64_t window_rate(const struct windows *windows)
+{
+	const struct opts *opts = windows->session->opts;
+	double given = (double)opts->rate_bytes, least = 1;
+
+	if (windows->session->track_live)
+		least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 8 /
+			opts->max_live;
+	return (uint64_t)fmax(
+		fmax(budget_rate_factor(&windows->budget) * given, fmin(least, given)), 1);
+}
+
 /* With every probe in place, and the mappings known. */
 static int open_window(struct windows *windows)
 {
 	struct session *session = windows->session;
-	double rate = budget_rate_factor(&windows->budget) * (double)session->opts->rate_bytes;
 	struct work_load load;
 	int err = arm(windows);
 
 	if (err || budget_is_over(&windows->budget, clock_ns(CLOCK_MONOTONIC)))
 		return err;
 	read_load(windows, &load);
-	loader_set_rate(session->loader, rate > 1 ? (uint64_t)rate : 1);
+	loader_set_rate(session->loader, window_rate(windows));
 	loader_window(session->loader, true);
 	budget_opened(&windows->budget, clock_ns(CLOCK_MONOTONIC), &load, windows->part);
-	for (size_t i = 0; i < session->targets.cnt; i++)
-		work_opened(&session->targets.all[i]->work, &session->targets.all[i]->load);
+	windows->window_ns -= (double)windows->budget.opened_ns;
+	for (size_t i = 0; i < session->targets.cnt; i++) {
+		struct target *target = session->targets.all[i];
+
+		work_opened(&target->work, &target->load);
+		target->gone = target->exited;
+	}
 	learn_cost(windows);
 	return 0;
 }
@@ -256,6 +281,14 @@ static void close_window(struct windows *windows, bool keep)
 	if (!keep)
 		loader_disarm(windows->session->loader);
 	budget_closed(&windows->budget, closed_ns, &load);
+	windows->window_ns += (double)closed_ns;
+	for (size_t i = 0; i < windows->session->targets.cnt; i++) {
+		struct target *target = windows->session->targets.all[i];
+
+		target->was_there |=
+			!target->gone && (!windows->session->opts->share || target->in_turn);
+		target->window_epoch = target->epoch;
+	}
 }
 
 static int take_step(struct windows *windows)
@@ -411,7 +444,7 @@ struct windows_cost windows_cost(const struct windows *windows)
 	};
 }
 
-/* Do all of the targets, or this one, know how far their numbers may be off? */
+/* Does this target, or any of all, know how far its numbers may be off? */
 static bool knows_spread(const struct windows *windows, const struct target *target)
 {
 	const struct targets *targets = &windows->session->targets;
@@ -435,7 +468,8 @@ struct profile_coverage windows_coverage(const struct windows *windows, const st
 		return (struct profile_coverage){0};
 	return (struct profile_coverage){
 		.share = share,
-		.window_cnt = budget->window_cnt - budget->has_look,
+		.window_cnt =
+			budget->is_partial ? fmax(budget->window_cnt - budget->has_look, 1) : 0,
 		.seen_ns = budget->total_seen_ns,
 		.full_share = work_probed_share(work),
 		.scale_error = work_scale_error(work_scaled_share(work)),

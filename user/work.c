@@ -10,6 +10,9 @@
 /* A hit may cost so much more, or less, than it was measured to: other code, other caches. */
 #define COST_ERROR 0.15
 
+/* Where it takes a part of large caches, it may cost so much more. */
+#define COST_DEARER 0.2
+
 /* Of a target that probes slow down, so much work at least goes on: else costs are too uncertain.
  */
 #define OWN_MIN 0.02
@@ -166,7 +169,7 @@ double work_scaled_share(const struct work *work)
 double work_scale_error(double share)
 {
 	double own = fmax(1 - share, OWN_MIN);
-	double least = fmax(own - COST_ERROR * share, OWN_MIN);
+	double least = fmax(own - COST_DEARER * share, OWN_MIN);
 	double most = own + COST_ERROR * share;
 
 	return fmax(own / least, most / own);

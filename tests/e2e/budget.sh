@@ -136,14 +136,19 @@ test_bursts_perf() {
 	check_bursts perf
 }
 
+# At least so many windows were closed, the look among them.
+windows_closed() {
+	(($(grep -c '^heapbpf: close ' err) >= $1))
+}
+
 # Without an end that is known there is a burst now and then. What lives for moments does not add up: in
 # use is what a burst ends with, however many there are. And the limit is kept, by what hits cost.
 test_bursts_do_not_add_up() {
 	local in_use windows share
 
 	steady
-	heapbpf_start --max-overhead 30 -r 1 -p "$target_pid" -o p.pb.gz
-	read -rt 12 <> <(:) || true
+	heapbpf_start -v --max-overhead 30 -r 1 -p "$target_pid" -o p.pb.gz
+	eventually windows_closed 3
 	heapbpf_stop
 	whole
 	read -r _ _ windows < <(windows p.pb.gz) || fail "it was recorded as a whole"

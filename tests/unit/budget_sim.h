@@ -9,6 +9,7 @@
 #include "budget.h"
 
 #include "cleanup.h"
+#include "spread.h"
 #include "xorshift.h"
 
 #include <math.h>
@@ -62,6 +63,7 @@ struct outcome {
 	double longest_s, seen_s;
 	int windows;
 	double rate_factor; /* the least */
+	double told;	    /* what the estimate may be off by, as it says itself; calls */
 };
 
 /* How a recording is made. */
@@ -128,6 +130,33 @@ static int delay_of(const struct setup *setup, int64_t now_ns)
 	return setup->delay_ms + (setup->noisy && xorshift_next(&state) % 4 == 0 ? 80 : 0);
 }
 
+/* What the calls that were seen stand for. */
+struct count {
+	double estimate;
+	struct spread_periods periods;
+	struct spread spread;
+};
+
+/* A period ended, in which `*raw` were seen. */
+static void count(struct count *all, const struct work_period *period, double coverage, double *raw)
+{
+	double estimate = *raw > 0 ? *raw / coverage : 0;
+
+	spread_period(&all->periods, coverage, period->inside_ns + period->outside_ns);
+	spread_add(&all->periods, &all->spread, estimate);
+	all->estimate += estimate;
+	*raw = 0;
+}
+
+static double error_of(const struct count *all)
+{
+	double factor = spread_factor(&all->periods), squares = 0;
+
+	for (int i = 0; i < SPREAD_CNT; i++)
+		squares += pow(factor * (double)all->spread.replicate[i], 2);
+	return sqrt(squares / SPREAD_CNT);
+}
+
 /* The caller of budget. */
 static struct outcome record(rate_fn *rate, const struct setup *setup)
 {
@@ -144,6 +173,7 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 		.turn_ns = setup->turn_ns,
 		.seed = setup->seed,
 	};
+	struct count all = {0};
 	int open_in = -1;
 
 	live(rate, setup, 0, false, &opts.cpu_rate);
@@ -159,12 +189,10 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 				out.longest_s = fmax(out.longest_s, now / 1e9 - opened_s);
 				open_in = -1;
 			}
-			if (step.settle && raw > 0) {
-				if (!(step.coverage > 0 && step.coverage <= 1))
-					abort();
-				out.counted += raw / step.coverage;
-				raw = 0;
-			}
+			if (step.settle && raw > 0 && !(step.coverage > 0 && step.coverage <= 1))
+				abort();
+			if (step.settle)
+				count(&all, &step.period, step.coverage, &raw);
 			if (step.open)
 				open_in = now == start ? 0 : delay_of(setup, now);
 		}
@@ -182,8 +210,9 @@ static struct outcome record(rate_fn *rate, const struct setup *setup)
 	}
 	period = budget_finish(&budget, now);
 	coverage = work_seen(&budget.work, &period, &load);
-	if (raw > 0)
-		out.counted += raw / coverage;
+	count(&all, &period, coverage, &raw);
+	out.counted = all.estimate;
+	out.told = error_of(&all);
 	out.probe_ns = load.probe_ns;
 	out.cpu_ns = load.cpu_ns;
 	out.windows = (int)budget.window_cnt;

@@ -225,7 +225,8 @@ static inline void add_site_seen(struct heap *heap, uint64_t id, uint64_t size, 
 				 double coverage)
 {
 	heap_period(heap,
-		    &(struct heap_period){.coverage = coverage, .length_ns = 1e9, .epoch = 2});
+		    &(struct heap_period){
+			    .coverage = coverage, .length_ns = 1e9, .epoch = 2, .window_ns = 1});
 	add_site_now(heap, id, size, epoch, allocs, frees, untracked);
 }
 
@@ -247,7 +248,7 @@ static inline struct heap *new_heap(void)
 {
 	struct heap *heap = heap_new();
 
-	heap_period(heap, &(struct heap_period){.coverage = 1, .epoch = 2});
+	heap_period(heap, &(struct heap_period){.coverage = 1, .epoch = 2, .window_ns = 1});
 	return heap;
 }
 

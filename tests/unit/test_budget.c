@@ -71,7 +71,7 @@ TEST(the_limit_is_kept)
 				}
 				/* A rise is noticed late, and paid back if there is time. */
 				CHECK(mean <= 1.3);
-				CHECK(most <= 1.6);
+				CHECK(most <= 1.8);
 			}
 		}
 	}
@@ -127,6 +127,32 @@ TEST(slices_are_unbiased)
 			if (!setup.busy)
 				CHECK(fabs(mean - 1) <= 5 * spread / 20 + 0.001);
 		}
+	}
+}
+
+/*
+ * Whoever sees other moments of a load that changes gets other numbers: by about as much as a
+ * recording tells of itself. It tells too much of loads that change from one second to the next.
+ */
+TEST(a_recording_knows_how_far_it_may_be_off)
+{
+	for (size_t i = 0; i < ARRAY_CNT(rates); i++) {
+		double squares = 0, told = 0, calls = 0;
+		int runs = 200;
+
+		for (int run = 0; run < runs; run++) {
+			struct setup setup = {.limit = 0.1,
+					      .seconds = 30,
+					      .seed = 0x9e3779b97f4a7c15ULL * (run + 1)};
+			struct outcome out = record(rates[i], &setup);
+
+			squares += pow(out.counted - out.calls, 2) / runs;
+			told += pow(out.told, 2) / runs;
+			calls = out.calls;
+		}
+		/* A percent or two are the borders of windows, which fall on milliseconds. */
+		CHECK(sqrt(told) >= 0.8 * sqrt(squares) - 0.02 * calls);
+		CHECK(sqrt(told) <= 4 * sqrt(squares) + 0.02 * calls);
 	}
 }
 
@@ -215,7 +241,7 @@ TEST(a_short_recording_has_one_burst)
  */
 TEST(turns)
 {
-	static const double limits[] = {1.1, INFINITY};
+	static const double limits[] = {1.2, INFINITY};
 
 	for (size_t i = 0; i < ARRAY_CNT(limits); i++) {
 		for (int bursts = 0; bursts < 2; bursts++) {

@@ -111,7 +111,8 @@ HEAP_TEST(what_was_in_one_window_of_ten_is_uncertain)
 	add_stack(heap, 1, 2, HB_STACK_COMPLETE, always, 1);
 	add_stack(heap, 2, 2, HB_STACK_COMPLETE, once, 1);
 	for (int i = 0; i < 10; i++) {
-		heap_period(heap, &(struct heap_period){.coverage = 0.1, .length_ns = 1e9});
+		heap_period(heap, &(struct heap_period){
+					  .coverage = 0.1, .length_ns = 1e9, .window_ns = 1});
 		add_site_now(heap, 1, 64, 2, 100, 0, 0);
 		if (i == 4)
 			add_site_now(heap, 2, 64, 2, 1000, 500, 0);
@@ -131,7 +132,7 @@ HEAP_TEST(in_use_is_the_mean_of_the_windows_of_an_image)
 {
 	const uint64_t pcs[] = {0x400101};
 	struct heap_period period = {
-		.coverage = 0.1, .length_ns = 1e9, .epoch = 1, .was_there = true};
+		.coverage = 0.1, .length_ns = 1e9, .epoch = 1, .window_ns = 1, .was_there = true};
 
 	sample_at(1);
 	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
@@ -153,6 +154,25 @@ HEAP_TEST(in_use_is_the_mean_of_the_windows_of_an_image)
 	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_OBJECTS], (60 + 90 + 50) / 4);
 	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_SPACE], (60 + 90 + 50) / 4 * 64);
 	CHECK(fabs(heap_totals(heap, 2).inuse - 50) < 1e-9);
+}
+
+/* A long window knows more than a short one. */
+HEAP_TEST(windows_count_by_their_length)
+{
+	const uint64_t pcs[] = {0x400101};
+	struct heap_period period = {
+		.coverage = 0.1, .length_ns = 1e9, .epoch = 2, .window_ns = 3, .was_there = true};
+
+	sample_at(1);
+	add_stack(heap, 1, 2, HB_STACK_COMPLETE, pcs, 1);
+	heap_period(heap, &period);
+	add_site_now(heap, 1, 64, 2, 1000, 0, 0);
+	period.window_ns = 1;
+	heap_period(heap, &period);
+	heap_period(heap, &period);
+	add_site_now(heap, 1, 64, 2, 100, 0, 0);
+	CHECK_EQ(make(heap, 1, profile), 0);
+	CHECK_EQ(profile->samples[0].values[PROFILE_INUSE_OBJECTS], (3 * 1000 + 100) / 5);
 }
 
 HEAP_TEST(whole_periods_are_exact)
@@ -235,7 +255,7 @@ HEAP_TEST(others_sites_are_not_ours)
 {
 	struct hb_site_key key = {.size = 8, .tgid = TGID + 1, .epoch = 2};
 
-	heap_period(heap, &(struct heap_period){.coverage = 1});
+	heap_period(heap, &(struct heap_period){.coverage = 1, .window_ns = 1});
 	CHECK_EQ(heap_add_site(heap, &key, &(struct hb_site){1, 0, 0}, threshold), 0);
 	CHECK_EQ(make(heap, 1, profile), 0);
 	CHECK_EQ(profile->sample_cnt, 0);
