@@ -9,7 +9,8 @@
  *   map     a std::map of strings, 50,000 alive
  *   sites   twelve functions that allocate, the next one half as much again; between two calls some
  *           work; says what each allocated
- *   phases  the same, with more or less work between two calls, or sleep, for parts of a second
+ *   phases  the same, with more or less work between two calls, or sleep, and with the order of the
+ *           functions turned round, for parts of a second
  * build: -fno-builtin -pthread
  */
 #include "truth.h"
@@ -203,14 +204,16 @@ static struct site {
 	{site_k, &truth_site_k, 24000, 0}, {site_l, &truth_site_l, 64000, 0},
 };
 
-/* Calls one of the sites; `random` is below the sum of their shares. */
-static void run_one(double random)
+/* Calls one of the sites, or the one as far from the end; `random`: below the sum of shares. */
+static void run_one(double random, bool from_end)
 {
 	const int cnt = sizeof(all_sites) / sizeof(all_sites[0]);
 	int i = 0;
 
 	while (i < cnt - 1 && random >= all_sites[i].share)
 		random -= all_sites[i++].share;
+	if (from_end)
+		i = cnt - 1 - i;
 	all_sites[i].run(all_sites[i].truth);
 	TRUTH_KEEP(&truth_first);
 }
@@ -225,8 +228,13 @@ static void work(int turns)
 	}
 }
 
-/* After each call so many turns of work as `turns` says; below 0: a millisecond of sleep. */
-template <typename Turns> static long call_sites(Turns turns)
+/* So much work after each call; below 0: a millisecond of sleep. */
+struct pace {
+	int turns;
+	bool from_end;
+};
+
+template <typename Pace> static long call_sites(Pace pace)
 {
 	struct random random = {4};
 	double sum = 0, bytes = 1;
@@ -236,19 +244,19 @@ template <typename Turns> static long call_sites(Turns turns)
 		bytes *= 1.5;
 	}
 	return repeat([&] {
-		int cnt = turns();
+		struct pace next = pace();
 
-		run_one(random.next() / 2147483648.0 * sum);
-		if (cnt < 0)
+		run_one(random.next() / 2147483648.0 * sum, next.from_end);
+		if (next.turns < 0)
 			usleep(1000);
 		else
-			work(cnt);
+			work(next.turns);
 	});
 }
 
 static long sites()
 {
-	return call_sites([] { return 40; });
+	return call_sites([] { return pace{40, false}; });
 }
 
 static long phases()
@@ -256,7 +264,10 @@ static long phases()
 	return call_sites([] {
 		double at = fmod(now(), 3.1);
 
-		return at < 1 ? 20 : at < 1.8 ? 200 : at < 2.3 ? -1 : 80;
+		return at < 1	  ? pace{20, false}
+		       : at < 1.8 ? pace{200, true}
+		       : at < 2.3 ? pace{-1, false}
+				  : pace{80, true};
 	});
 }
 
